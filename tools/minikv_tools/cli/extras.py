@@ -1,8 +1,9 @@
-"""The first questions of the commands: is a package there, and can a file be written?"""
+"""The first questions of the commands: what is their help, is a package there, and can a file be written?"""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from minikv.cli.command import TOOLS, RefusedError, refusing, require_packages, using
 from minikv.errors import shown
@@ -16,6 +17,15 @@ EXTRAS = {
 }
 
 
+def help_texts(command: str) -> list[str]:
+    """The parts of a command's help, which is in a text file of its name.
+
+    >>> help_texts("plan")[0].splitlines()[0]
+    'examples:'
+    """
+    return Path(__file__).with_name(f"{command}.txt").read_text("utf-8").rstrip("\n").split("\n----\n")
+
+
 def need(what: str, *packages: str) -> None:
     """Raise `RefusedError` unless the `packages` that `what` needs are there; it names the extra of the first.
 
@@ -24,13 +34,14 @@ def need(what: str, *packages: str) -> None:
     require_packages(what, *packages, extras=EXTRAS, distribution=TOOLS)
 
 
-def require_apart(path: str, read: str) -> None:
-    """Refuse a file that cannot be written, or that is the one which is read.
+def require_apart(read: str, *paths: str | None) -> None:
+    """Refuse files that cannot be written, or that are the one which is read; `None` is no file.
 
-    >>> require_apart("new.csv", "day.jsonl")
+    >>> require_apart("day.jsonl", "new.csv", None)
     """
-    with using(path, "write"), refusing(ValueError):
-        target = destination(path)
-        if target.exists() and os.path.exists(read) and os.path.samefile(target, read):
-            what = "is read, and would be overwritten: name another file"
-            raise RefusedError(f"{shown(path)} {what}")
+    for path in filter(None, paths):
+        with using(path, "write"), refusing(ValueError):
+            target = destination(path)
+            if target.exists() and os.path.exists(read) and os.path.samefile(target, read):
+                what = "is read, and would be overwritten: name another file"
+                raise RefusedError(f"{shown(path)} {what}")

@@ -15,7 +15,7 @@ from minikv.progress_bar import Progress
 from minikv.sizing import DTYPE_BITS, size_text
 from minikv.traffic import Traffic
 from minikv.traffic.trace_tree import TraceTree
-from minikv_tools.cli.extras import need, require_apart
+from minikv_tools.cli.extras import help_texts, need, require_apart
 from minikv_tools.log_format import estimated
 from minikv_tools.plans import Terms
 from minikv_tools.plans.plan_files import curve_csv, plan_object, plan_page
@@ -25,22 +25,6 @@ from minikv_tools.plans.quantities import GIB, hours
 from minikv_tools.plans.tiering import memory_size
 from minikv_tools.report import many
 
-_EXAMPLES = """examples:
-  %(prog)s day.jsonl                                            hits by tokens of cache
-  %(prog)s day.jsonl --model llama-3.1-8b --memory 60GiB        by GiB, and at the size of your cache
-  %(prog)s day.jsonl --model config.json --memory 80GiB --tp 2 --weights bf16
-                                                                   80 GiB on each of two GPUs, minus the weights
-  %(prog)s sessions.jsonl.gz --ttl 300,3600 --html report.html  the cost of a time limit; a report for a browser
-  %(prog)s day.jsonl --model llama-3.1-8b --tiers gpu=60GiB@400TFLOP/s,host=1TiB@50GB/s,disk=8TiB@10GB/s
-                                                                   what each tier adds: hits, and the prefill left
-
---model says which layers keep every token, a window, a chunk or a state. An unknown model or field is refused.
-An hf_quant_config.json beside the config.json is read, too.
-
-The curve is that of LRU by pages; the bound is that of an eviction order that knows the future. Both are exact.
-The command sweep replays other eviction orders.
-The knee is the size above which more memory gains less than the average of the whole curve."""
-
 
 def add_plan(plan: argparse.ArgumentParser) -> None:
     """Add the options of `minikv plan` to its parser.
@@ -49,7 +33,7 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
     >>> parser.parse_args(["day.jsonl", "--model", "llama-3.1-8b", "--memory", "1kB"]).memory
     1000
     """
-    plan.epilog = _EXAMPLES
+    (plan.epilog,) = help_texts("plan")
     add_traffic(plan)
     plan.add_argument("--text-bytes-per-token", type=positive, metavar="N",
                       help="without a tokenizer: count N bytes of text as a token, an estimate")  # fmt: skip
@@ -98,8 +82,7 @@ def seconds_list(text: str) -> tuple[float, ...]:
 def run_plan(options: argparse.Namespace) -> int:
     """Plan as `options` say and print the plan; returns the exit status."""
     with refusing(OSError, ValueError):
-        for path in filter(None, (options.csv, options.png, options.html)):
-            require_apart(path, options.trace)
+        require_apart(options.trace, options.csv, options.png, options.html)
         terms = Terms.for_model(options.model, options.memory, options.dtype, options.state_dtype, options.tp,
                                 options.weights, options.ttl, options.warm_up, options.tiers,
                                 options.bytes_per_token, options.bytes_per_sequence)  # fmt: skip

@@ -14,24 +14,11 @@ from minikv.progress_bar import Progress
 from minikv.traffic.replay import Replay
 from minikv.traffic.tables import replay_csv
 from minikv.traffic.traces import TraceError
-from minikv_tools.cli.extras import need, require_apart
+from minikv_tools.cli.extras import help_texts, need, require_apart
 from minikv_tools.journal import JournalError
 from minikv_tools.sweep import Sweep, sweep_rows, sweep_table
 from minikv_tools.sweep.sweep_config import SweepConfig, read_sweep_config
 from minikv_tools.sweep.workers import BACKENDS, WorkerError
-
-_EXAMPLES = """the keys of a CONFIG (traces and capacities are required):
-  traces = ["day.jsonl", "sessions.jsonl.gz"]     files, looked for in the folder of CONFIG
-  capacities = ["10k", "20k", "unlimited"]        blocks; k is 1,000
-  page_sizes = [1, 4, 16]                         blocks in a page
-  indexes = ["radix", "hash"]                     or "all"
-  policies = "all"                                and evict_by = ["node", "page"]: of radix and window
-  backend = "loky"                                and jobs = 4, address = "tcp://10.0.0.1:8786"
-
-examples:
-  %(prog)s day.toml                           on all cores; if stopped, run the same command to continue
-  %(prog)s day.toml --csv day.csv             the figures in a file, too
-  %(prog)s day.toml --backend dask --jobs 8   on a Dask cluster, here one on this machine"""
 
 
 def add_sweep(sweep: argparse.ArgumentParser) -> None:
@@ -41,7 +28,7 @@ def add_sweep(sweep: argparse.ArgumentParser) -> None:
     >>> parser.parse_args(["day.toml", "--jobs", "4"]).jobs
     4
     """
-    sweep.epilog = _EXAMPLES
+    (sweep.epilog,) = help_texts("sweep")
     sweep.add_argument("config", help="a TOML file that names the traces and the caches")
     sweep.add_argument("--backend", choices=BACKENDS, help="joblib's backend, instead of the config's (default loky)")
     sweep.add_argument("--jobs", type=positive, metavar="N", help="runs at once (default: as many as there are cores)")
@@ -59,8 +46,7 @@ def run_sweep(options: argparse.Namespace) -> int:
         with refusing(ValueError):
             config = _config_of(options)
             need(f"the backend {config.backend}", *BACKENDS[config.backend])
-            if options.csv:
-                require_apart(options.csv, options.config)
+            require_apart(options.config, options.csv)
             sweep = Sweep(config)
     except OSError as error:
         raise RefusedError(f"cannot use {shown(str(error.filename))}: {error.strerror}") from error

@@ -14,17 +14,11 @@ from minikv.files import replace
 from minikv.traffic.mooncake import write_trace
 from minikv.traffic.trace_file import TraceRequest
 from minikv.traffic.traces import Traffic
-from minikv_tools.cli.extras import require_apart
+from minikv_tools.cli.extras import help_texts, require_apart
 from minikv_tools.logs import anonymous
 from minikv_tools.report import many
 
-_EXAMPLES = """examples:
-  %(prog)s log.jsonl -o trace.jsonl               a trace that can be shown to others
-  %(prog)s log.jsonl -o trace.jsonl.gz --tokenizer checkpoints/qwen3-8b
-  %(prog)s synthetic:chat -o chat.jsonl           generated traffic, the same every time"""
 _GZIP = 31  # what zlib calls the format of gzip, without a time and a name in it
-_MORE = """The trace has times, lengths and block ids. Ids number the blocks as they first appear: an id is the same
-where everything up to the end of the block is the same, and it reveals nothing about a prompt."""
 
 
 def add_trace(trace: argparse.ArgumentParser) -> None:
@@ -34,7 +28,8 @@ def add_trace(trace: argparse.ArgumentParser) -> None:
     >>> parser.parse_args(["log.jsonl", "-o", "trace.jsonl"]).output
     'trace.jsonl'
     """
-    trace.description, trace.epilog = f"{trace.description}\n\n{_MORE}", _EXAMPLES
+    more, trace.epilog = help_texts("trace")
+    trace.description = f"{trace.description}\n\n{more}"
     add_traffic(trace)
     trace.add_argument("-o", "--output", metavar="FILE",
                      help="write the trace to this file, packed with gzip if its name ends in .gz")  # fmt: skip
@@ -44,8 +39,7 @@ def add_trace(trace: argparse.ArgumentParser) -> None:
 def run_trace(options: argparse.Namespace) -> int:
     """Write the trace as `options` say; returns the exit status."""
     output = options.output
-    if output is not None:
-        require_apart(output, options.trace)
+    require_apart(options.trace, output)
 
     def use(traffic: Traffic) -> int:
         sizes = array("q")  # the blocks of each request

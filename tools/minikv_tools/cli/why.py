@@ -12,6 +12,7 @@ from minikv.cli.command import (
     RefusedError,
     add_json,
     complain,
+    failing,
     option,
     positive,
     refusing,
@@ -21,7 +22,7 @@ from minikv.cli.command import (
 from minikv.errors import bounded, shown
 from minikv.files import replace
 from minikv.traffic.trace_file import behind_bar, open_trace
-from minikv_tools.cli.extras import need, require_apart
+from minikv_tools.cli.extras import help_texts, need, require_apart
 from minikv_tools.exports import request_lines
 from minikv_tools.logs import Units, units_of
 from minikv_tools.why import HYBRID, explain, explanation_text
@@ -35,34 +36,6 @@ _MOST_BLOCK = 2**31 - 1
 _OF_LOGS = ("html", "price", "by", "no-sessions", "fail-if")  # options that go with a log
 _QUANTITIES = ("lost", "hits", "shared")
 _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
-_ABOUT = """Given two requests, say where B begins to differ from A, what kind of change it is (--kinds lists them), how
-much of B a cache that has A reuses, and what to do. For Anthropic and OpenAI models, the rules of their APIs
-apply: breakpoints, minimum lengths, lifetimes. If a request has a time or its usage beside it, those count, too.
-Given a log, rank the places that break the prefix, in an unlimited cache that has every earlier prompt of the same
-model. "lost" is the text that need not be computed if only this cause is fixed in the whole log, "of all" is its share
-of all prompts, and "hits then" is the hit rate of the fixed log. Fixed means: a clock, an id, a number or a user's
-block is always the same text; tools, passages and keys come in one order; text that many messages share comes before
-text that differs; no message is dropped from a history or changed in it.
-Requests are read in the form that the APIs take, and as OpenTelemetry, LangSmith, Langfuse, LiteLLM, SGLang and vLLM
-log them; a prompt may be a list of token ids. A field such as session_id or conversation_id tells conversations
-apart, unless it has several of them under one id: the report says for how many requests it was used.
-The exit status is 1 if a limit of --fail-if is broken, and 2 if a prompt or a log cannot be read."""
-_KINDS = """Kinds of change: the name, what it means, what to do. A harmless change is not a fault of the prompt.
-"differs by user" is found only in logs.
-
-"""
-_EXAMPLES = """examples:
-  %(prog)s log.jsonl                                the places that break the prefix, worst first
-  %(prog)s log.jsonl.gz --html why.html             the same as a page, with the tree of the prompts
-  %(prog)s monday.json tuesday.json                 two request bodies: where they differ, and why
-  %(prog)s log.jsonl:17 log.jsonl:18                two lines of a log
-  %(prog)s ~/.claude/projects                       sessions of coding agents: where the cache was lost, and the price
-  %(prog)s log.jsonl --by metadata.route            how much is lost for each value of that field
-  %(prog)s log.jsonl --price 3,0.30,3.75            what it costs, at these prices per million tokens
-  %(prog)s log.jsonl --fail-if 'lost > 2%%'          for CI: status 1 if more than that is lost
-  %(prog)s a.json b.json --fail-if 'shared < 90%%'   the same for two prompts
-  %(prog)s a.txt b.txt --tokenizer ~/Qwen3-8B       two prompts as text, counted in the tokens of a model
-  %(prog)s a.json b.json --blocks 16,784            what a hybrid model with blocks of 16 and 784 would reuse"""
 
 
 def add_why(why: argparse.ArgumentParser) -> None:
@@ -72,8 +45,7 @@ def add_why(why: argparse.ArgumentParser) -> None:
     >>> parser.parse_args(["a.json", "b.json", "--blocks", "16,784"]).blocks
     (16, 784)
     """
-    why.epilog = _EXAMPLES
-    why.description = _ABOUT
+    why.description, why.epilog, kinds = help_texts("why")
     why.add_argument(
         "a",
         metavar="A",
@@ -84,7 +56,7 @@ def add_why(why: argparse.ArgumentParser) -> None:
     why.add_argument("--tokenizer", metavar="FOLDER", help="count in tokens of this checkpoint (default: in bytes)")
     why.add_argument("--blocks", type=block_sizes, default=HYBRID, metavar="N,M",
                      help=f"tokens in the blocks of a hybrid model's groups (default {HYBRID[0]})")  # fmt: skip
-    why.add_argument("--kinds", action="version", version=_KINDS + KINDS_TEXT, help="list the kinds of change")
+    why.add_argument("--kinds", action="version", version=f"{kinds}\n\n{KINDS_TEXT}", help="list the kinds of change")
     add_json(why)
     _add_log_options(why)
 
@@ -162,8 +134,7 @@ def run_why(options: argparse.Namespace) -> int:
         need("--tokenizer", "tokenizers")
     with refusing(OSError, ValueError, ModuleNotFoundError):
         unit = units_of(options.tokenizer)
-        if options.html:  # what is wrong with it is said before the work begins
-            require_apart(options.html, options.a)
+        require_apart(options.a, options.html)  # what is wrong with it is said before the work begins
     with refusing(ValueError):  # a `TraceError`, or the tokenizer refuses a text
         return _run_log(options, unit) if options.b is None else _run_pair(options, unit)
 
@@ -202,9 +173,7 @@ def _run_log(options: argparse.Namespace, unit: Units) -> int:
             report = survey(request_lines(behind_bar(file, file=file)), file.name, options.by, not options.no_sessions)
     words = LogWords(report, unit, options.price, options.by)
     if options.html:
-        try:
+        with failing(f"cannot write {shown(options.html)}", CommandError):
             replace(options.html, log_page(words, min(options.top, _MOST_TOP), min(options.depth, _MOST_DEPTH)))
-        except OSError as error:
-            raise CommandError(f"cannot write {shown(options.html)}: {error.strerror}") from error
     say(json.dumps(words.as_json(options.top)) if options.json else log_text(words, options.top))
     return _status(options, report.quantity)
