@@ -1,5 +1,7 @@
 """A plan for small traffic, every figure of it by hand, and for real requests against replays."""
 
+from unittest.mock import Mock
+
 import pytest
 from traffic import NAMES, cut, trace
 
@@ -108,10 +110,10 @@ def test_lengths_that_no_machine_integer_can_add_up_are_added_up():
 
 
 def test_each_size_is_announced():
-    sizes, totals = [], []
-    plan = make_plan(TraceTree(trace([1], [2], [1])), Terms(512), sizes.append, totals.append)
-    assert len(sizes) == len(plan.points)
-    assert abs(totals[0] - len(sizes)) <= 1
+    progress = Mock()
+    plan = make_plan(TraceTree(trace([1], [2], [1])), Terms(512), progress)
+    assert progress.call_count == len(plan.points)
+    assert abs(progress.expect.call_args.args[0] - len(plan.points)) <= 1
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -98,8 +98,8 @@ def run_plan(options: argparse.Namespace) -> int:
 
 def _plan(traffic: Traffic, options: argparse.Namespace, terms: Terms) -> int:
     tree = TraceTree(traffic.requests)
-    with Progress(command=options.prog) as tick:
-        plan = make_plan(tree, terms, tick, tick.expect)
+    with Progress(command=options.prog) as progress:
+        plan = make_plan(tree, terms, progress)
     about, words = f"{traffic}. {_about(options, terms)}", PlanWords(plan)
     _write(words, about, options)
     say(json.dumps(plan_object(plan)) if options.json else f"{about}\n{plan!r}")

@@ -15,7 +15,7 @@ import numpy as np
 
 from minikv.files import FileName
 from minikv.model_types import ConfigSource
-from minikv.progress_bar import Tick, quiet
+from minikv.progress_bar import Progress, quiet
 from minikv.traffic.curve import HitCurve, curve_sizes
 from minikv.traffic.reuse import Reuse
 from minikv.traffic.trace_tree import Column, TraceTree
@@ -60,8 +60,8 @@ def plan(trace: FileName, model: ConfigSource | None = None, memory: int | str |
         return make_plan(TraceTree(traffic.requests), terms.on(traffic))
 
 
-def make_plan(tree: TraceTree, terms: Terms, tick: Tick = quiet, expect: Callable[[int], None] | None = None) -> Plan:
-    """Plan for the traffic in `tree`; `tick` is called for each size, of which there are as many as `expect` gets.
+def make_plan(tree: TraceTree, terms: Terms, progress: Progress | None = None) -> Plan:
+    """Plan for the traffic in `tree`; `progress` is called for each size.
 
     >>> from minikv.traffic import TraceRequest
     >>> from minikv.tokens import pack
@@ -70,7 +70,7 @@ def make_plan(tree: TraceTree, terms: Terms, tick: Tick = quiet, expect: Callabl
     >>> [(point.blocks, point.hits, point.bound) for point in plan.points], plan.ceiling.hits
     ([(1, 0, 0), (2, 0, 0), (3, 4, 4)], 4)
     """
-    return _Planning(tree, terms).plan(tick, expect or (lambda total: None))
+    return _Planning(tree, terms).plan(progress)
 
 
 class _Planning:
@@ -86,9 +86,9 @@ class _Planning:
         self.own, self.blocks = own_depths(tree), self.curve.blocks
         self.tiering, self.hours = self._tiering(), list[TierHours]()
 
-    def plan(self, tick: Tick, expect: Callable[[int], None]) -> Plan:
+    def plan(self, progress: Progress | None) -> Plan:
         terms, reach = self.terms, self.curve.reach
-        points, bend = self._points(reach, tick, expect)
+        points, bend = self._points(reach, progress)
         return Plan(
             **self._traffic(),
             warm_up=terms.warm_up,
@@ -121,25 +121,25 @@ class _Planning:
 
     def _traffic(self) -> dict[str, Any]:
         """The fields of a plan that tell of the traffic, whatever memory there is."""
-        tree, continued, context = self.tree, self.continued, self.terms.context
+        tree, continued, context, total = self.tree, self.continued, self.terms.context, self.curve.total
         counted = int(self.curve.counts.sum())
         warm_up = len(tree.ends) - counted
         return {
             "requests": counted,
             "seconds": (max(tree.times) - min(tree.times)) / 1000 if tree.times else 0.0,
             "blocks": self.blocks,
-            "prompt_tokens": self.curve.total(self.inputs),
+            "prompt_tokens": total(self.inputs),
             "prefill_flops": self._flops(self.inputs),
             "distinct_blocks": tree.num_distinct,
             "longest_request_blocks": max(tree.lengths, default=0),
             "conversations": len(set(tree.conversations) - {None}) or None,
-            "continuing_requests": self.curve.total(continued > 0),
-            "hits_of_continuing_requests": self.curve.total(np.minimum(continued, self.curve.whole.found())),
+            "continuing_requests": total(continued > 0),
+            "hits_of_continuing_requests": total(np.minimum(continued, self.curve.whole.found())),
             "shared_prefixes": sum(count > 1 for count in tree.requests_through()[1:]),
             "prefixes": tuple(prefixes_worth_most(tree, self.terms.block_size, warm_up=warm_up)),
             "longest_prompt": int(self.inputs.max(initial=0)),
             "context": context,
-            "prompts_beyond_context": self.curve.total(self.inputs > context) if context else 0,
+            "prompts_beyond_context": total(self.inputs > context) if context else 0,
         }
 
     def _sizes(self, largest: int) -> list[int]:
@@ -150,15 +150,16 @@ class _Planning:
         unit = (_GIB / terms.bytes_per_token if terms.bytes_per_token else _TOKENS) / terms.block_size
         return curve_sizes(unit * 2 ** math.floor(math.log2(largest / unit)), largest)
 
-    def _points(self, reach: int, tick: Tick, expect: Callable[[int], None]) -> tuple[dict[int | None, PlanPoint], int]:
+    def _points(self, reach: int, progress: Progress | None) -> tuple[dict[int | None, PlanPoint], int]:
         """The points by their sizes, and the size of the knee."""
         terms, sizes = self.terms, self._sizes(reach)
-        expect(len({*sizes, *terms.tier_blocks}) + 1)
+        if progress:
+            progress.expect(len({*sizes, *terms.tier_blocks}) + 1)
         hits = {size: self.curve.hits(size) for size in sizes if size <= reach}
         bend = knee(hits, self.curve.hits)
         points: dict[int | None, PlanPoint] = {}
         for size in sorted({*sizes, bend, *terms.tier_blocks}):
-            tick(f"{size * terms.block_size:,} tokens")
+            (progress or quiet)(f"{size * terms.block_size:,} tokens")
             reuse, bound = self.curve.by_size.at(size), self.curve.bound(size)
             points[size] = self._described(size, reuse, reuse.found(size), bound)
             if self.tiering and terms.cost:
@@ -171,25 +172,24 @@ class _Planning:
         return self._described(size, whole, found, self.curve.total(found))
 
     def _described(self, size: int, reuse: Reuse, found: Column, bound: int) -> PlanPoint:
-        saved = np.minimum(found * self.terms.block_size, self.inputs)  # the last block of a prompt may not be full
-        own = None if self.own is None else self.curve.total(np.minimum(found, self.own))
-        too_large = self.curve.total(reuse.lengths != self.curve.whole.lengths)
-        tokens, hits = size * self.terms.block_size, self.curve.total(found)
-        grid = self.terms.layers.smallest_prefix
-        on_grid = self.curve.total(saved // grid * grid) / self.terms.block_size
+        terms, total = self.terms, self.curve.total
+        saved = np.minimum(found * terms.block_size, self.inputs)  # the last block of a prompt may not be full
+        tokens, hits = size * terms.block_size, total(found)
+        grid = terms.layers.smallest_prefix
+        on_grid = total(saved // grid * grid) / terms.block_size
         return PlanPoint(
             blocks=size,
-            tokens=None if self.terms.layers.bytes_per_sequence else tokens,
-            bytes=self.terms.bytes_per_token and tokens * self.terms.bytes_per_token,
+            tokens=None if terms.layers.bytes_per_sequence else tokens,
+            bytes=terms.bytes_per_token and tokens * terms.bytes_per_token,
             hits=hits,
             hit_rate=self._share(hits),
             grid_hit_rate=self._share(on_grid) if grid > 1 else None,
             bound=bound,
             bound_rate=self._share(bound),
-            own_conversation_hits=own,
-            tokens_saved=self.curve.total(saved),
+            own_conversation_hits=None if self.own is None else total(np.minimum(found, self.own)),
+            tokens_saved=total(saved),
             flops_saved=self._flops(saved),
-            requests_too_large=too_large,
+            requests_too_large=total(reuse.lengths != self.curve.whole.lengths),
         )
 
     def _share(self, hits: float) -> float:

@@ -53,9 +53,9 @@ def prefixes_worth_most(tree: TraceTree, block_size: int = 1, most: int = 10,
     left = [count - warm[node] for node, count in enumerate(counts)]  # the requests to explain
     behind = [0] * len(counts)  # the depth explained above
     while len(found) < most:
-        sides = zip(range(len(left)), left, tree.depths, behind)
+        sides = enumerate(zip(left, tree.depths, behind))
         gains = [(max(0, count - (node not in warm)) * (depth - above), depth)
-                 for node, count, depth, above in sides]  # fmt: skip
+                 for node, (count, depth, above) in sides]  # fmt: skip
         saved, blocks = max(gains)
         if not saved:
             break

@@ -9,14 +9,13 @@ sent to it: the file must be at the same path on every machine of a cluster.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,10 +49,6 @@ class SweepRun:
     policy: str | None
     evict_by: str | None
     capacity: int | None
-
-    def row(self) -> dict[str, Any]:
-        """The run as a JSON object."""
-        return dataclasses.asdict(self)
 
 
 class Source(NamedTuple):
@@ -149,7 +144,7 @@ class Sweep:
         (`TraceError`, `OSError`) and of the backend.
         """
         with open_journal(journal, self.work()) as kept:
-            missing = [run for run in self.runs if kept.found(run.row()) is None]
+            missing = [run for run in self.runs if kept.found(asdict(run)) is None]
             self._do(missing, kept, progress)
             return [_replay_of(run, kept) for run in self.runs]
 
@@ -164,7 +159,7 @@ class Sweep:
         tell(_label(runs[0]))
         with closing(spread(_serve, tasks, config.backend, config.jobs, config.address)) as found:
             for run, result in found:
-                kept.add(run.row(), dataclasses.asdict(result))
+                kept.add(asdict(run), asdict(result))
                 del waiting[run]
                 if waiting:
                     tell(_label(next(iter(waiting))))
@@ -193,7 +188,7 @@ def _content(path: str) -> str:
 def _first_look(trace: str, source: Source) -> str:
     """Return the description of a trace's format; `ValueError` if it has none, or its first request is wrong."""
     with open_traffic(source.path, source.span_hours, source.block_size, salt=_SALT) as traffic:
-        said = str(dataclasses.replace(traffic, name=shown(trace)))
+        said = str(replace(traffic, name=shown(trace)))
         next(traffic.requests, None)
     return said
 
@@ -230,7 +225,7 @@ def sweep_rows(runs: Sequence[SweepRun], found: Sequence[Replay]) -> list[dict[s
     >>> rows[0]["capacity"], rows[0]["hit_rate"]
     (None, 0.5)
     """
-    return [{**run.row(), **result.row()} for run, result in zip(runs, found)]
+    return [{**asdict(run), **result.row()} for run, result in zip(runs, found)]
 
 
 def sweep_table(runs: Sequence[SweepRun], found: Sequence[Replay]) -> str:
@@ -263,12 +258,12 @@ def _label(run: SweepRun) -> str:
     return f"{shown(run.trace)}, pages of {run.page_size}, {which}, capacity {capacity_text(run.capacity)}"
 
 
-_FIELDS = {field.name for field in dataclasses.fields(Replay)}
+_FIELDS = {field.name for field in fields(Replay)}
 
 
 def _replay_of(run: SweepRun, kept: Journal) -> Replay:
     """Return a run's result from a journal, checked, because the file may have been changed."""
-    found = kept.found(run.row()) or {}
+    found = kept.found(asdict(run)) or {}
     if found.keys() != _FIELDS or not all(type(value) is int and value >= 0 for value in found.values()):
         raise JournalError(f"{kept.path} is damaged: for {_label(run)} it has {bounded(found)}")
     return Replay(**found)

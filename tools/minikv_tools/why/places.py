@@ -188,7 +188,7 @@ def spot_at(body: Body, at: int, text: str | None = None) -> Spot | None:
     return Spot(piece.place, at - begin, before, after, json_key(piece.text, at - begin))
 
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"?')
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]:,]')  # the last string may be cut off
 
 
 def json_key(text: str, at: int) -> str:
@@ -200,16 +200,12 @@ def json_key(text: str, at: int) -> str:
     if not text.startswith("{") or at > _FAR:
         return ""
     path: list[str | int] = []
-    last, position = "", 0
-    while position < min(at, len(text)):
-        character = text[position]
-        if character == '"':
-            found = _STRING.match(text, position)
-            end = found.end() if found else position + 1
-            last, position = text[position + 1 : end - 1], end
-            continue
-        _step(path, character, last)
-        position += 1
+    last = ""
+    for token in _TOKEN.findall(text, 0, at):
+        if token[0] == '"':
+            last = token[1:-1]
+        else:
+            _step(path, token, last)
     shown = (f"[{key}]" if isinstance(key, int) else f".{bounded_name(key)}" for key in path if key != "")
     return "".join(shown).lstrip(".")
 
