@@ -43,9 +43,6 @@ class Journal:
         self.path = path
         self._done = done
 
-    def __len__(self) -> int:
-        return len(self._done)
-
     def found(self, run: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the result of `run`, or `None` until it is done."""
         return self._done.get(_key(run))

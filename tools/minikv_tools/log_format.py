@@ -63,7 +63,7 @@ def estimated(traffic: Traffic, text_bytes: int | None) -> Traffic:
     if traffic.unit != "bytes":
         raise ValueError(f"{traffic.name} is counted in tokens: leave --text-bytes-per-token out")
     if traffic.block_size % size:
-        raise ValueError(f"a block of {traffic.block_size} bytes is no whole number of tokens of {size} bytes")
+        raise ValueError(f"a block of {traffic.block_size} bytes is not a whole number of tokens of {size} bytes")
     requests = (request._replace(input_length=request.input_length // size) for request in traffic.requests)
     note, blocks = f"{size} bytes counted as a token", traffic.block_size // size
     return replace(traffic, block_size=blocks, unit="estimated tokens", requests=requests, note=note)

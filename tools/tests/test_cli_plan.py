@@ -237,7 +237,7 @@ def test_an_estimate_of_tokens_is_marked_in_every_form(trace, capsys, tmp_path):
         assert mark in said
         assert mark in page
     three = plan(capsys, *options[:3], "3", trace=trace)
-    assert (three[0], "a block of 64 bytes is no whole number of tokens of 3 bytes" in three[2]) == (2, True)
+    assert (three[0], "a block of 64 bytes is not a whole number of tokens of 3 bytes" in three[2]) == (2, True)
 
 
 def test_prompts_that_are_longer_than_the_context_are_counted(capsys, tmp_path):

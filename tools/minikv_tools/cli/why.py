@@ -123,12 +123,13 @@ def block_sizes(text: str) -> tuple[int, ...]:
 
 def run_why(options: argparse.Namespace) -> int:
     """Compare two prompts, or look through a log, as `options` say, and print what was found; the exit status."""
-    for name in _OF_LOGS[:-1] if options.b is not None else ():
+    is_log = options.b is None
+    for name in () if is_log else _OF_LOGS[:-1]:
         if getattr(options, name.replace("-", "_")):
             raise RefusedError(f"--{name} needs a log, not prompts")
     for text, quantity, *_ in options.fail_if:
-        if (quantity == "shared") == (options.b is None):
-            what = "a log" if options.b is None else "a pair"
+        if (quantity == "shared") == is_log:
+            what = "a log" if is_log else "a pair"
             raise RefusedError(f"--fail-if {text}: {what} has no {quantity!r}")
     if options.tokenizer is not None:
         need("--tokenizer", "tokenizers")
@@ -136,7 +137,7 @@ def run_why(options: argparse.Namespace) -> int:
         unit = units_of(options.tokenizer)
         require_apart(options.a, options.html)  # what is wrong with it is said before the work begins
     with refusing(ValueError):  # a `TraceError`, or the tokenizer refuses a text
-        return _run_log(options, unit) if options.b is None else _run_pair(options, unit)
+        return _run_log(options, unit) if is_log else _run_pair(options, unit)
 
 
 def _run_pair(options: argparse.Namespace, unit: Units) -> int:

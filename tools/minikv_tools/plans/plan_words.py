@@ -35,7 +35,7 @@ class PlanWords:
     """
 
     def __init__(self, plan: Plan):
-        self.plan, self.unit = plan, plan.unit
+        self.plan = plan
         self.block_bytes = (plan.bytes_per_token or 0) * plan.block_size
         self.each = " per GPU" if plan.gpus > 1 else ""
         self.about = "about " if plan.unit == "estimated tokens" else ""
@@ -56,7 +56,7 @@ class PlanWords:
         >>> PlanWords(make_plan(TraceTree(), Terms(16, unit="bytes"))).units(1000)
         '16k bytes'
         """
-        return f"{count(blocks * self.plan.block_size)} {self.unit}"
+        return f"{count(blocks * self.plan.block_size)} {self.plan.unit}"
 
     def share(self, hits: int) -> str:
         """`hits` as a share of the counted blocks."""
@@ -72,9 +72,9 @@ class PlanWords:
         context = f"; {beyond:,} exceed the model's context of {plan.context:,} tokens" if beyond else ""
         return (
             f"{many(plan.requests, 'request')}{during}{warm}; prompts of "
-            f"{many(count(plan.prompt_tokens), self.unit[:-1])}, {count(mean)} on average, "
-            f"{many(count(plan.longest_prompt), self.unit[:-1])} at most{context}; "
-            f"{many(count(plan.distinct_blocks * plan.block_size), self.unit[:-1] + ' is', self.unit + ' are')} "
+            f"{many(count(plan.prompt_tokens), plan.unit[:-1])}, {count(mean)} on average, "
+            f"{many(count(plan.longest_prompt), plan.unit[:-1])} at most{context}; "
+            f"{many(count(plan.distinct_blocks * plan.block_size), plan.unit[:-1] + ' is', plan.unit + ' are')} "
             f"different.{' Every figure in tokens, GiB, FLOPs or hours is an estimate.' if self.about else ''}"
         )
 
@@ -153,7 +153,7 @@ class PlanWords:
         if self.block_bytes:
             row[f"memory{self.each}"] = gib(point.blocks * self.block_bytes)
         if point.tokens is not None:  # only blocks take memory
-            row[self.unit] = count(point.tokens)
+            row[plan.unit] = count(point.tokens)
         row["LRU"] = self.share(point.hits)
         if point.grid_hit_rate is not None:
             row[_GRID] = percent(point.grid_hit_rate)
@@ -264,12 +264,12 @@ class PlanWords:
         )
 
     def _prefixes(self) -> ReportPart:
-        plan, unit = self.plan, self.unit
+        plan = self.plan
         rows = [
             {
-                f"{unit} long": f"{prefix.blocks * plan.block_size:,}",
+                f"{plan.unit} long": f"{prefix.blocks * plan.block_size:,}",
                 "requests with it": f"{prefix.requests:,}",
-                f"{unit} it saves": count(prefix.tokens_saved),
+                f"{plan.unit} it saves": count(prefix.tokens_saved),
                 "of all hits": percent(prefix.saved / max(1, plan.ceiling.hits)),
                 "first in request": f"{prefix.first + 1:,}",
                 "conversations": f"{prefix.conversations:,}" if prefix.conversations else "-",

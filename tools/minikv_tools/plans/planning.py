@@ -115,9 +115,8 @@ class _Planning:
         terms = self.terms
         if not terms.tiers or not terms.bytes_per_token:
             return None
-        model = terms.block_size, terms.bytes_per_token, terms.cost, terms.gpus
-        trace = self.curve.by_size, self.inputs, self.curve.counts, self._flops(self.inputs) or 0
-        return Tiering(terms.tiers, terms.tier_blocks, *model, *trace)
+        return Tiering(terms.tiers, terms.tier_blocks, terms.block_size, terms.bytes_per_token, terms.cost, terms.gpus,
+                       self.curve.by_size, self.inputs, self.curve.counts, self._flops(self.inputs) or 0)  # fmt: skip
 
     def _traffic(self) -> dict[str, Any]:
         """The fields of a plan that tell of the traffic, whatever memory there is."""

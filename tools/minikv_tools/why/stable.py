@@ -134,7 +134,8 @@ def _prompts(name: str, jobs: list[list[_Call]], timeout: int) -> Iterator[tuple
     for calls, answer in zip(jobs, answers):
         if isinstance(answer, str):
             raise RuntimeError(f"{name} failed in a separate process:\n{answer}")
-        yield from ((call[0], as_body(json.loads(prompt))) for call, prompt in zip(calls, answer))
+        for call, prompt in zip(calls, answer):
+            yield call[0], as_body(json.loads(prompt))
 
 
 def _answer(name: str, calls: list[_Call], seed: int, timeout: int) -> Any:
