@@ -92,7 +92,8 @@ class Terms:
         if model is not None:
             memory, cost = _of_cache(model, memory, tp, weights)
             context = model_of(model).count("max_position_embeddings")
-        levels = (*(replace(tier, bytes=memory or 0) for tier in levels[:1]), *levels[1:])
+        if levels:
+            levels = (replace(levels[0], bytes=memory or 0), *levels[1:])
         return cls(1, layers.bytes_per_token or None, memory, cost, lifetimes, warm_up, tp, layers=layers, tiers=levels,
                    context=context)  # fmt: skip
 

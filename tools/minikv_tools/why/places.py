@@ -130,11 +130,10 @@ def _line(path: str, number: int) -> Body:
     if len(line) > LONGEST_LINE:
         raise TraceError(f"{name} has over {LONGEST_LINE} bytes: expected a request of fewer")
     try:
-        return _body(json_object(line, "it"), name)
-    except TraceError:
-        raise
+        entry = json_object(line, "it")
     except ValueError as error:
         raise TraceError(f"{name}: {error}") from None
+    return _body(entry, name)
 
 
 def _body(entry: Mapping[str, object], name: str) -> Body:
