@@ -82,12 +82,13 @@ class Place(NamedTuple):
         return self.name == _IDS
 
     def __str__(self) -> str:
+        part, field = self.called or self.part, self.field
+        if self.called:  # Gemini's
+            field = field.replace("content[", ".parts[" if self.item is None else "parts[")
         if self.item is None:  # the fields of a system prompt are those of a message
-            return (self.called or self.part) + bounded_name(self.field.removeprefix("content"), 80)
+            return part + bounded_name(field.removeprefix("content"), 80)
         name = f" ({bounded_name(self.name)})" if self.name else ""
-        return f"{self.called or self.part}[{self.item}]{name}" + (
-            f", {bounded_name(self.field, 80)}" if self.field else ""
-        )
+        return f"{part}[{self.item}]{name}" + (f", {bounded_name(field, 80)}" if field else "")
 
 
 class PromptPiece(NamedTuple):

@@ -55,7 +55,7 @@ def test_the_roles_and_tools_of_a_form_are_those_of_the_body():
     for name in ("LangSmith", "LangSmith, dicts", "OpenLLMetry"):
         roles = [piece.place.name for piece in read_body(FORMS[name]).pieces if piece.place.field == "role"]
         assert roles == ["system", "user", "assistant", "tool"]
-    for name, called in (("OpenTelemetry", "system"), ("Gemini", "systemInstruction")):
+    for name, called in (("OpenTelemetry", "system"), ("Gemini", "systemInstruction.parts")):
         assert (f"{called}[0].text", "Be brief.") in [(str(at), text) for at, text, _ in read_body(FORMS[name]).pieces]
 
 

@@ -349,8 +349,7 @@ lost bytes  of all  hits then  breaks  place   kind of change
    line 1       1. Be kind and brief, whoever asks you. Why?
    line 2       2. Be kind and brief, whoever asks you. Why?
    Put it at the end of the last message, or after the part that many requests share, or round it to
-   the day. If the chat template writes the day itself, as Llama's does, give it a fixed
-   date_string."""
+   the day."""
 
 
 def test_the_whole_report_of_three_requests_is_as_by_hand():

@@ -149,7 +149,7 @@ def rounds_of(together, rounds):
     return [{"role": "assistant", "content": calls}, {"role": "user", "content": results}] * rounds
 
 
-FAR = "messages[0] (user), content[0] is {} positions back; the provider looks at 20"
+FAR = "messages[0] (user), content[0] is position {}, counted from the breakpoint; the provider looks at 20"
 
 
 @pytest.mark.parametrize(("together", "rounds", "detail"), [
@@ -177,14 +177,15 @@ def test_a_named_model_of_another_provider_has_no_row_of_one_of_the_two():
 
 
 TOO_MANY, TOO_LATE = (
-    "5 breakpoints, at most 4; the last is at system[4]",
+    "5 breakpoints, at most 4; the last is 5m at system[4]",
     "a longer lifetime comes after a shorter one: {}",
 )
 
 
 @pytest.mark.parametrize(("marks", "why"), [
     ([CACHE] * 4, ""), ([CACHE] * 5, TOO_MANY), ([HOUR, HOUR, CACHE, CACHE], ""),
-    ([CACHE, HOUR], TOO_LATE.format("5m, then 1h")), ([HOUR, CACHE, HOUR], TOO_LATE.format("1h, then 5m, then 1h")),
+    ([CACHE, HOUR], TOO_LATE.format("5m at system[0], then 1h at system[1]")),
+    ([HOUR, CACHE, HOUR], TOO_LATE.format("5m at system[1], then 1h at system[2]")),
 ])  # fmt: skip
 def test_four_breakpoints_are_taken_and_no_lifetime_after_a_shorter_one(marks, why):
     body = opus(*(text(LONG, **mark) for mark in marks))
@@ -258,7 +259,7 @@ def test_the_request_that_has_no_breakpoint_is_named():
 def test_what_is_cached_by_itself_costs_nothing_to_write_and_another_key_finds_none_of_it():
     one, two = (gpt(rules(), part("?"), model="gpt-4o", prompt_cache_key=key) for key in "ab")
     assert [between(one, one, age).written for age in (0, 10**6)] == [0, 0]
-    assert between(one, two) == Prediction("openai before", 0, 0, "cache key changed")
+    assert between(one, two) == Prediction("openai before", 0, 0, "cache key changed", "prompt_cache_key (a to b)")
     assert between(one, one).read > 0
     assert between(*({**opus(text(LONG, **CACHE)), "prompt_cache_key": key} for key in "ab")).kind == ""
 
@@ -318,9 +319,9 @@ def test_a_pause_is_told_in_minutes_or_in_hours(age, says):
 
 
 @pytest.mark.parametrize(("changed", "kept"), [
-    ({"speed": "fast"}, "tools"), ({"citations": True}, "tools"), ({"tool_choice": {"type": "any"}}, "system"),
-    ({"thinking": {"type": "adaptive"}}, "system"), ({"output_config": {"effort": "low"}}, "system"),
-    ({"temperature": 1}, "messages"),
+    ({"speed": "fast"}, "tools"), ({"citations": ["messages[0]"]}, "tools"),
+    ({"tool_choice": {"type": "any"}}, "system"), ({"thinking": {"type": "adaptive"}}, "system"),
+    ({"output_config": {"effort": "low"}}, "system"), ({"temperature": 1}, "messages"),
 ])  # fmt: skip
 def test_a_setting_drops_its_level_and_those_after_it(changed, kept):
     body = opus(

@@ -249,7 +249,7 @@ PROVIDER_PAIRS = [
     Pair("a clock in a body of Gemini's, whose address has the model", *(
          {"systemInstruction": {"parts": [{"text": f"{LONG} It is 14:0{n}."}]},
           "contents": [{"role": "user", "parts": [{"text": "Is it open?"}]}]} for n in (5, 6)), "clock",
-         "systemInstruction[0].text"),
+         "systemInstruction.parts[0].text"),
     Pair("a deferred tool more", *(opus(text(LONG, **CACHE), tools=[{"name": "a"}, *more])
          for more in ([], [{"name": "b", "defer_loading": True}])), "settings", None),
     Pair("a search of the web that is allowed", *(opus(text(LONG, **CACHE), tools=[*more, {"name": "a"}])

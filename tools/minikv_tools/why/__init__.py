@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from minikv.errors import whole_number
 from minikv_tools.logs import Units, units_for
 from minikv_tools.report import many
-from minikv_tools.why.breaks import Break
 from minikv_tools.why.changes import KINDS, ChangeKind, beside_change, change_between
 from minikv_tools.why.histories import PLACED
 from minikv_tools.why.places import Spot, as_body, shown_after, shown_before, spot_at, spot_json
@@ -99,7 +98,7 @@ class Explanation:
     also: PromptChange | None = None
     provider: Prediction | None = None
     bill: str = ""
-    then: Break | None = None
+    then: PromptChange | None = None
 
     def __repr__(self) -> str:
         return explanation_text(self)
@@ -125,11 +124,12 @@ class Explanation:
         if self.also and not doubt and not (self.also.kind == late and vain):
             advice[self.also.kind] = self.also.kind
         if self.then:
-            advice.setdefault(self.then.kind, self.then.kind)
+            placed = (kind for kind, where in PLACED.items() if self.then.detail.startswith(where))
+            advice.setdefault(self.then.kind, next(placed, self.then.kind))
         found = [kind for kind in advice if not KINDS[kind].harmless] or [changed]
         if changed in _LIVE:
             found.sort(key=lambda kind: kind != late)
-        own = RULES[self.provider.rules]["advice"] if self.provider else {}
+        own = {self.provider.kind: self.provider.advice} if self.provider else {}
         remedies = [f"{KINDS[advice[kind]].remedy} {own.get(kind, '')}".rstrip() for kind in found]
         if len(found) == 1:
             return remedies
@@ -156,6 +156,8 @@ class Explanation:
         elif kind == "template settings":
             found.append("These rows compare texts alone: less is shared if the chat template writes the setting into "
                          "the prompt.")  # fmt: skip
+        if kind == "clock" and "Today Date: " in str(self.spots[0] and self.spots[0].before):
+            found.append("Llama's chat template writes the day: give it a fixed date_string.")
         if self.bill:
             found.append(self.bill)
         if self.image:
@@ -171,7 +173,7 @@ class Explanation:
             "harmless": self.kind.harmless,
             "remedy": " ".join(self.remedies),
             "also": self.also._asdict() if self.also else None,
-            "then": {"kind": self.then.kind, "place": self.then.place} if self.then else None,
+            "then": self.then._asdict() if self.then else None,
             "provider": self.provider and {**self.provider._asdict(), "title": self.provider.title, "bill": self.bill},
             "a": spot_json(self.spots[0]),
             "b": spot_json(self.spots[1]),
@@ -219,7 +221,8 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
 
 
 def _row(found: Prediction) -> Reused:
-    why = "unsure: " * found.unsure + found.kind + f"; writes {found.written:,}" * bool(found.written)
+    kind = found.kind or "too little is shared" * (not found.read)
+    why = "unsure: " * found.unsure + kind + f"; writes {found.written:,}" * bool(found.written)
     return Reused(found.title, found.read, why.removeprefix("; "))
 
 
@@ -256,7 +259,7 @@ def explanation_text(found: Explanation) -> str:
     lines = [*textwrap.wrap(_said(found.change), _WIDTH)]
     lines += textwrap.wrap(f"Also: {_said(found.also)}", _WIDTH) if found.also else []
     if found.then:
-        lines += textwrap.wrap(f"Then: {_said(PromptChange(found.then.kind, found.then.place))}", _WIDTH)
+        lines += textwrap.wrap(f"Then: {_said(found.then)}", _WIDTH)
     lines += ["", *differing_places(found), *_lengths(found), "", *_caches(found), ""]
     for paragraph in (*found.notes, f"What to do: {found.remedies[0]}", *found.remedies[1:]):
         lines += textwrap.wrap(paragraph, _WIDTH)

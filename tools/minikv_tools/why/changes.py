@@ -35,7 +35,7 @@ _MARKS = (
 _MARK, _TURN = re.compile("|".join(f"({mark})" for mark in _MARKS)), re.compile(f"(?={'|'.join(_MARKS)})")
 _ROLE = re.compile(r"(?:<\|?(?:im_)?start\w*\|?>)?\W*(\w*)")  # after the mark, or in it
 _HARMLESS = " (harmless)"
-_SHORT = 32  # characters of a setting's value that are shown
+_SHORT = 64  # characters of a setting's value that are shown
 _SYSTEM = ("system", "developer")
 _HISTORY = {"history truncated", "history summarized", "message inserted", "message removed", "message edited",
             "messages reordered", "question", "conversation", "extended", "shortened", "nothing",
@@ -155,20 +155,26 @@ def beside_change(one: Body, two: Body) -> PromptChange:
             kind, names = "template settings", sorted(_TEMPLATED.intersection(names))
         if names:
             return PromptChange(
-                kind, ", ".join(_setting(name, before.get(name), after.get(name)) for name in names[:6])
+                kind, ", ".join(changed_setting(name, before.get(name), after.get(name)) for name in names[:6])
             )
     return PromptChange("nothing")
 
 
-def _setting(name: str, one: Any, two: Any) -> str:
-    """The name of a setting, or of the field in it that differs first, with its values if they are short."""
+def changed_setting(name: str, one: Any, two: Any) -> str:
+    """The name of a setting, or of the field in it that differs, with its values if they are short.
+
+    >>> changed_setting("reasoning", {"effort": "low", "summary": "auto"}, {"effort": "high", "summary": "auto"})
+    'reasoning.effort (low to high)'
+    """
     if name == "citations":  # they are somewhere in the messages
         return f"{name} of {(one or two)[0]}"
     while isinstance(one, Mapping) and isinstance(two, Mapping):
-        key = min(str(key) for key in one.keys() | two.keys() if one.get(key) != two.get(key))
-        name, one, two = f"{name}.{key}", one.get(key), two.get(key)
-    short = all(isinstance(value, (str, int, float)) and len(str(value)) < _SHORT for value in (one, two))
-    return bounded_name(name) + f" ({one} to {two})" * short
+        keys = [str(key) for key in one.keys() | two.keys() if one.get(key) != two.get(key)]
+        if len(keys) > 1:
+            break
+        name, one, two = f"{name}.{keys[0]}", one.get(keys[0]), two.get(keys[0])
+    values = [value if isinstance(value, str) else json.dumps(value) for value in (one, two)]
+    return bounded_name(name) + f" ({values[0]} to {values[1]})" * (max(map(len, values)) < _SHORT)
 
 
 def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem], begun: bool) -> PromptChange:

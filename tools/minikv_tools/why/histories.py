@@ -113,7 +113,7 @@ def _message_change(one: PromptItem, two: PromptItem, last: bool) -> PromptChang
     if kind := _of_parts(before, after, fields) or _of_call(left, right):
         signed = kind == "image changed" and "?" in left and left.split("?")[0] == right.split("?")[0]
         return PromptChange("signed URL" if signed else kind)
-    found, edited = text_change(left, right) if fields[0] == fields[1] else None, _edited(one.name, *fields)
+    found, edited = text_change(left, right) if fields[0] == fields[1] else None, edited_kind(one.name, *fields)
     if found and (_decides_last(found, left, right) if last else found.whole or similar(left, right)):
         where = "" if last else PLACED.get(edited, "")
         return PromptChange(found.kind, f"{where} {found.detail}".strip())
@@ -145,7 +145,13 @@ def _of_call(one: str, two: str) -> str | None:
     return "tool call id" if same else None
 
 
-def _edited(role: str, *fields: str) -> str:
+def edited_kind(role: str, *fields: str) -> str:
+    """The kind of an edit in a message of a role, in these fields.
+
+    >>> edited_kind("tool", "content"), edited_kind("user", "content[0].content")
+    ('tool result edited', 'tool result edited')
+    """
+    fields = tuple(_INDEX.sub("", field) for field in fields)
     if role in ("tool", "function") or "content.content" in fields:
         return "tool result edited"
     return "answer edited" if role == "assistant" else "message edited"

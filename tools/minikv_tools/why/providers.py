@@ -17,7 +17,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from minikv.untrusted import read_json
 from minikv_tools.bodies import Body, Place
 from minikv_tools.report import many
 from minikv_tools.why.breakpoints import RUNS, PromptBlock, breakpoints, endings, prompt_blocks
+from minikv_tools.why.changes import changed_setting
 
 RULES = read_json(Path(__file__).with_name("providers.json"))
 NOTHING_SHARED = "no block of at least the least length is shared"
@@ -41,7 +42,8 @@ class Prediction(NamedTuple):
     """How much a provider reads for the second request and writes, in units of the prompt, and why it is not more.
 
     `rules` is a key of `RULES`, and `kind` a key of `KINDS`, empty where the provider reads what is shared. `unsure`:
-    it may read it, but a length is too near to the least one to tell, or an age to a lifetime.
+    it may read it, but a length is too near to the least one to tell, or an age to a lifetime. `advice` says more about
+    what to do there than the kind does.
     """
 
     rules: str
@@ -50,6 +52,7 @@ class Prediction(NamedTuple):
     kind: str = ""
     detail: str = ""
     unsure: bool = False
+    advice: str = ""
 
     @property
     def title(self) -> str:
@@ -115,6 +118,11 @@ class RequestPair:
         """Those settings among `names` that differ between the requests."""
         return [name for name in names if self.one.settings.get(name) != self.two.settings.get(name)]
 
+    def detail(self, names: Iterable[str]) -> str:
+        """The fields of these settings that differ, with their values if they are short."""
+        one, two = self.one.settings, self.two.settings
+        return ", ".join(changed_setting(name, one.get(name), two.get(name)) for name in names)
+
 
 def predict(key: str, pair: RequestPair) -> Prediction:
     """Predict what a provider reads for the second of two requests, after it has answered the first; `key` of `RULES`.
@@ -124,9 +132,12 @@ def predict(key: str, pair: RequestPair) -> Prediction:
     >>> predict("anthropic", RequestPair(body, body, 28, 28)).kind
     'too short for the cache'
     """
-    if key != "anthropic" and pair.changed(["prompt_cache_key"]):
-        return Prediction(key, 0, 0, "cache key changed")
-    return _Api(key, pair).predict()
+    if key != "anthropic" and (changed := pair.changed(["prompt_cache_key"])):
+        return Prediction(key, 0, 0, "cache key changed", pair.detail(changed))
+    found = _Api(key, pair).predict()
+    marks = {piece.mark for body in (pair.one, pair.two) for piece in body.pieces}
+    advice = RULES[key]["advice"] | (RULES[key]["advice of cachePoint"] if "(cachePoint)" in " ".join(marks) else {})
+    return found._replace(advice=advice.get(found.kind, ""))
 
 
 def _images(body: Body) -> list[Place]:
@@ -165,8 +176,8 @@ class _Api:
             return 0, 0  # nobody knows how many tokens an attached file has
         margin = 0 if self.pair.exact else _UNSURE
         low, high = self.least
-        most = high * 2 if self.elsewhere else high  # Bedrock asks for 1,024 tokens where Anthropic does for 512
-        return (1 - margin) * low * self.pair.scale, (1 + margin) * most * self.pair.scale
+        most = 2 if self.elsewhere else 1 + margin  # Bedrock asks for 1,024 tokens where Anthropic does for 512
+        return (1 - margin) * low * self.pair.scale, most * high * self.pair.scale
 
     def _steps(self) -> list[PromptBlock]:
         """A block for each step of the text that both requests share; at least one."""
@@ -217,10 +228,12 @@ class _Api:
     def _refused(self, marks: Mapping[int, str], blocks: Sequence[PromptBlock]) -> str:
         """Why the API refuses a request with these breakpoints."""
         kept = [self.rules["ttl"].get(ttl, 0) for ttl in marks.values()]
+        said = [f"{ttl}{' (automatic)' * (not blocks[at].mark)} at {blocks[at].place}" for at, ttl in marks.items()]
         if len(kept) > self.rules["most"]:
-            return f"{len(kept)} breakpoints, at most {self.rules['most']}; the last is at {blocks[max(marks)].place}"
-        early = f"a longer lifetime comes after a shorter one: {', then '.join(marks.values())}"
-        return early if kept != sorted(kept, reverse=True) else ""
+            return f"{len(kept)} breakpoints, at most {self.rules['most']}; the last is {said[-1]}"
+        pairs = zip(pairwise(kept), pairwise(said))
+        late = (f"{first}, then {then}" for (before, after), (first, then) in pairs if after > before)
+        return next((f"a longer lifetime comes after a shorter one: {pair}" for pair in late), "")
 
     def _found(self, free: int) -> dict[int, int]:
         """Where prefixes end that were written and are found, with their blocks, the first `free` causes left out."""
@@ -263,8 +276,8 @@ class _Api:
             size = max(found := self._found(free), default=0)
             if self.pair.shared - size < self.least[0] * self.pair.scale and size >= most:
                 detail = self._detail(cause, size, found[size]) if free else ""
-                image = detail.removeprefix("images: ")
-                return ("image added", image) if image != detail else (cause, detail)
+                image = detail.startswith("images: ")
+                return ("image added", detail.removeprefix("images: ")) if image else (cause, detail)
         stable = {block.end: block.place for block in self.blocks if block.end <= self.pair.shared}
         late = [place for end, (_, place) in self.written.items() if end not in stable]
         enough = max(stable, default=0) >= max(1, self.low)
@@ -281,8 +294,9 @@ class _Api:
             "too short for the cache": self._about(size),
             "cache expired": f"{self._later()}, kept for {kept}",
             "cache lifetime changed": f"{kept} to {self.marks[last]}, at {self.blocks[last].place}",
-            "template settings": ", ".join(self.lost),
-            "breakpoint too far": f"{place} is {back} positions back; the provider looks at {self.rules.get('back')}",
+            "template settings": self.pair.detail(self.lost),
+            "breakpoint too far": f"{place} is position {back}, counted from the breakpoint; "
+            f"the provider looks at {self.rules.get('back')}",
             "breakpoint moved": f"from {place} to {self.blocks[last].place}",
         }[cause]
 

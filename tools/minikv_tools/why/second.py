@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from minikv_tools.bodies import Body
-from minikv_tools.why.breaks import HISTORY, Break, Breaks
+from minikv_tools.why.breaks import HISTORY, Breaks
 from minikv_tools.why.changes import items_of
-from minikv_tools.why.histories import PromptItem
+from minikv_tools.why.histories import PLACED, PromptItem, edited_kind
 from minikv_tools.why.rewrites import Rewrites
-from minikv_tools.why.texts import common_run
+from minikv_tools.why.texts import PromptChange, common_run
 
 _PAIRED = ("clock", "random id", "number")  # kinds after which the messages of both still stand beside each other
 _STEPS = 8  # changes of the first kind after the first one
 Sides = tuple[Sequence[PromptItem], Sequence[PromptItem]]
 
 
-def second_change(one: Body, two: Body) -> Break | None:
-    """What breaks the prefix of a prompt next, if that is no fault of the first change and one of another kind.
+def second_change(one: Body, two: Body) -> PromptChange | None:
+    """What breaks the prefix of a prompt next, and where, if it is of another kind than the first change.
 
     >>> from minikv_tools.bodies import read_body
     >>> bodies = ({"tools": [{"name": name}], "prompt": f"It is 14:0{n}. Why?"} for n, name in enumerate("ab"))
-    >>> found = second_change(*map(read_body, bodies)); found.place, found.kind
-    ('prompt', 'clock')
+    >>> print(second_change(*map(read_body, bodies)))
+    PromptChange(kind='clock', detail='prompt')
     """
     whole = items_of(one), items_of(two)
     left, right = _apart(*whole)
@@ -39,7 +39,11 @@ def second_change(one: Body, two: Body) -> Break | None:
         if found.kind != first.kind:
             break
     followed = first.kind in _PAIRED or found.kind not in HISTORY
-    return found if followed and found.kind != first.kind and not found.harmless else None
+    if not followed or found.kind == first.kind or found.harmless:
+        return None
+    places = [spot.place for spot in found.spots if spot]
+    where = PLACED.get(edited_kind(places[0].name, places[0].field), "") if places else ""
+    return PromptChange(found.kind, f"{where} {places[0] if places else found.place}".strip())
 
 
 def _apart(left: Sequence[PromptItem], right: Sequence[PromptItem]) -> Sides:
