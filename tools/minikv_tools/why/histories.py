@@ -17,7 +17,7 @@ _SUMMARY = re.compile("(?i:summar|conversation so far|compact|recap|r[eé]sum|zu
 _THOUGHT = re.compile(r"<think>(?:.*?</think>)?\s*", re.DOTALL)
 _CALL_ID = re.compile(r'"(?:id|call_id|toolUseId)": "[^"]*"')
 _CALL = re.compile('"(?:function|tool_use|toolUse)"')
-_IMAGE = re.compile(r"(?:image|inline_?[Dd]ata)[^.]*$")
+_IMAGE = re.compile(r"(?:image|inline_?[Dd]ata|file_?[Dd]ata)[^.]*$")
 _LABEL = re.compile(r"(?i:\b(?:current|now|timestamp)\b[ \w]{0,12}[:=>(\[]? ?[\w:., -]{0,24}$)")
 _SENTENCE, _TELLING = re.compile(r"(?<=[.!?\n。！？：])\s*|(?<=: )"), 16  # bytes
 _CALLED = re.compile(r'"(?:id|call_id|tool_call_id)": ?"[\w-]*$')  # of a call of a tool in a rendered prompt
