@@ -132,6 +132,24 @@ def test_no_clock_and_nothing_in_a_message_differs_by_user(role, values, kind):
 RULES = "Say what you know, and be brief. " * 10
 
 
+@pytest.mark.parametrize(("value", "kind"), [
+    (lambda talk, turn: ("Ann Lee", "Bob Ray", "Cem Oz")[talk % 3], "differs by user"),
+    (lambda talk, turn: (90000, 50000, 20000)[talk % 3] - turn * (talk * 37 + 211), "number"),  # what is left of it
+    (lambda talk, turn: (talk * 5 + turn * 3) % 6, "number"),
+    (lambda talk, turn: ("happy", "sad", "bored")[(talk + turn) % 3], "system edited"),
+    (lambda talk, turn: talk // 3 * 7919, "number"),  # as many values as a third of the conversations
+])  # fmt: skip
+def test_a_block_that_changes_in_a_conversation_or_has_many_values_does_not_differ_by_user(value, kind):
+    chance = random.Random(0)
+    texts = [[" ".join(chance.choices(PASSAGE, k=12)) for _ in range(5)] for _ in range(36)]
+    report = survey(
+        {"system": f"{RULES}\nThis is it: {value(talk, turn)}, so be it.\n{RULES}",
+         "messages": [{"role": ("user", "assistant")[at % 2], "content": said[at]} for at in range(2 * turn + 1)]}
+        for talk, said in enumerate(texts) for turn in range(3)
+    )  # fmt: skip
+    assert {place.kind for place in report.places if place.lost} == {kind}
+
+
 @pytest.mark.parametrize("form", [
     lambda said, asked: {"prompt": f"{said}\n{asked}"},
     lambda said, asked: {"system": said, "messages": [{"role": "user", "content": asked}]},

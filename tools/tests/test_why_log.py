@@ -22,6 +22,7 @@ from minikv.traffic.trace_tree import PrefixTree
 from minikv_tools.bodies import read_body
 from minikv_tools.exports import log_lines
 from minikv_tools.logs import Units, time_of
+from minikv_tools.why import explain
 from minikv_tools.why import log as log_module
 from minikv_tools.why.breaks import Breaks, LoggedRequest, Turns
 from minikv_tools.why.log import survey
@@ -112,11 +113,28 @@ def test_an_old_message_that_is_sent_by_another_role_is_an_edit_though_its_text_
     assert found(*said) == [("messages[*] (user), role", "role changed", 1)]
 
 
-def test_a_second_system_prompt_is_one_that_the_other_request_lacks():
-    one, two = body("Hi"), body("Ho")
-    two["messages"].insert(1, {"role": "system", "content": "A guest is here."})
-    said = ", role: One of the two prompts has a system prompt that the other lacks.\n"
-    assert said in repr(survey([one, two]))
+@pytest.mark.parametrize(("at", "message", "kind"), [
+    (1, {"role": "system", "content": "A guest is here."}, "message inserted"), (2, None, "message removed"),
+    (4, {"role": "system", "content": "A guest is here."}, "message inserted"), (1, None, "history truncated"),
+])  # fmt: skip
+def test_what_was_sent_before_a_break_counts_as_in_a_pair(at, message, kind):
+    """Messages are removed or inserted after ones that are the same, and dropped from the first on."""
+    one, two = body(*TALK[:5]), body(*TALK[:6])
+    two["messages"][at : at + (message is None)] = [message] if message else []
+    (place,) = survey([one, two]).places
+    assert place.kind == explain(*map(read_body, (one, two))).change.kind == kind
+
+
+@pytest.mark.parametrize(("role", "content", "advice"), [
+    ("tool", "Age: {age} s", "Send an old result exactly"), ("user", "Age: {age} s", "Put it at the end of the last"),
+    ("user", [{"type": "tool_result", "tool_use_id": "1", "content": "Age: {age} s"}], "Send an old result exactly"),
+])  # fmt: skip
+def test_a_number_in_an_old_result_gets_the_advice_of_a_pair(role, content, advice):
+    log = [body(*TALK[:size]) for size in (3, 5)]
+    for age, one in zip((7, 12), log):
+        one["messages"].insert(3, json.loads(json.dumps({"role": role, "content": content}).replace("{age}", f"{age}")))
+    (place,) = survey(log).places
+    assert (place.kind, place.about.remedy[: len(advice)]) == ("number", advice)
 
 
 def test_a_tool_that_two_models_are_sent_is_lost_though_their_other_tools_differ():

@@ -27,6 +27,7 @@ HISTORY = ("history truncated", "history summarized", "message removed", "messag
 ANSWERS = ("assistant", "tool", "function")
 REGION = ("system edited", "text edited")
 
+Items = Sequence[PromptItem]
 Session = tuple[str, str]  # the name of a field, and the id in it
 
 _DROPPED = b"0123456789abcdefABCDEF \t\r\n:-"
@@ -44,7 +45,7 @@ class LoggedRequest:
 
     def __init__(self, number: int, line: int, body: Body):
         self.number, self.line, self.body, self.text = number, line, body, body.text
-        self.items: Sequence[PromptItem] = items_of(body)
+        self.items: Items = items_of(body)
         self.apart = ", ".join(body.namespace.values())
         self.root = repr(sorted(body.namespace.items()))
         messages = [item.text for item in self.items if item.part in ("messages", "prompt")]
@@ -205,8 +206,8 @@ class Breaks:
     def __init__(self) -> None:
         self._seen: defaultdict[tuple[object, ...], Counter[str]] = defaultdict(Counter)
 
-    def between(self, left: Sequence[PromptItem], right: Sequence[PromptItem], last: str = "") -> Break:
-        """Where two lists part, whose first items differ.
+    def between(self, left: Items, right: Items, head: Items = (), last: str = "") -> Break:
+        """Where two lists part, whose first items differ; `head` has the item before them, if there is one.
 
         `last` is the kind of change that was fixed before: an edit shortly after a clock, an id or a number is a part
         of that.
@@ -216,11 +217,13 @@ class Breaks:
         spot = next((one for one in spots if one and one.place.field), spots[0] or spots[1])
         place = general_place(spot.place) if spot else ""
         signed = "".join(c for c in left[0].text[max(0, at - _SIGNED) : at] if c.isalpha() or c == "\n")
-        seen = self._seen[(place, signed, len(right) == 1)]
+        seen = self._seen[(place, signed, len(right) == 1, *(item.part for item in head))]
         kind, count = seen.most_common(1)[0] if seen else ("", 0)
         if count < max(_SURE, _MOSTLY * sum(seen.values())):
             asked = len(left) == len(right) == 1 and left[0].name == right[0].name == "user"
-            kind = "question" if asked and not _alike(left, right) else items_change(left, right).kind
+            kind = (
+                "question" if asked and not _alike(left, right) else items_change([*head, *left], [*head, *right]).kind
+            )
             if kind in REGION and not _alike(left, right):
                 kind = "conversation"
             seen[kind] += 1
@@ -231,7 +234,7 @@ class Breaks:
         return Break(_WHOLE.get(kind, place), kind, spots, new)
 
 
-def _alike(left: Sequence[PromptItem], right: Sequence[PromptItem]) -> bool:
+def _alike(left: Items, right: Items) -> bool:
     """Whether the first items of two lists may be versions of one."""
     sides = {*symbols_of(left[0].text)}, {*symbols_of(right[0].text)}
     return size_of(sides[0] & sides[1]) >= _ALIKE * max(map(size_of, sides))

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,11 +21,16 @@ from minikv_tools.why.changes import KINDS, ChangeKind
 from minikv_tools.why.places import Spot, shown_after, shown_before
 from minikv_tools.why.rewrites import ALL, Ends, Items, Rewrites, tools_text, without_tools
 from minikv_tools.why.symbols import SYMBOL_BYTES, Cause, packed
+from minikv_tools.why.texts import VOLATILE
 
 _BY_USER = ("random id", "number", *REGION)  # kinds of change between the values of a block that differs by user
 _MOST_KEPT = 2**12  # items of a history in which nothing is dropped
 _BEGIN = 5 * SYMBOL_BYTES  # of a prompt: those that begin with other ones share nothing worth counting
+_RESULT = re.compile(
+    r"\w+\[\*\] \((?:(?:tool|function|function_call_output)\)|user\), content\S*\.(?:content|toolResult))"
+)
 _OFTEN = 3  # conversations that begin with each of the few values that differ by user
+_MANY = 10  # values that are not few, if there are not ten times as many requests
 
 Savings = dict[Cause, tuple[int, int]]
 
@@ -101,8 +107,10 @@ class BreakingPlace:
 
     @property
     def about(self) -> ChangeKind:
-        """The meaning of the kind of change, and what to do about it."""
-        return KINDS[self.kind]
+        """The meaning of the kind of change, and what to do about it: another thing in the result of a tool."""
+        known = KINDS[self.kind]
+        placed = self.kind in VOLATILE and _RESULT.match(self.place)
+        return known._replace(remedy=KINDS["tool result edited"].remedy) if placed else known
 
     def as_json(self) -> dict[str, Any]:
         """The same as plain values, texts cut short."""
@@ -148,7 +156,7 @@ def _bytes_of(parts: Sequence[Ends], symbols: int) -> tuple[int, int]:
 class ReplayedRequest(NamedTuple):
     """A request as it is replayed: its namespace, its items, of which `lead` are no messages, and its bytes.
 
-    `begins`: it has no answer of the model yet.
+    `begins`: it has no answer of the model yet. `before` is the number of the request that it continues.
     """
 
     root: bytes
@@ -158,6 +166,7 @@ class ReplayedRequest(NamedTuple):
     size: int
     group: str
     begins: bool
+    before: int | None
 
 
 class Fixes:
@@ -176,7 +185,7 @@ class Fixes:
         ids = tuple(self.rewrites.id(text) for text in texts if text)
         lead = len(ids) - sum(item.part in ("messages", "prompt") for item in items)
         begins = all(item.name != "assistant" for item in items)
-        self._requests.append(ReplayedRequest(_root(root), ids, lead, reused, size, group, begins))
+        self._requests.append(ReplayedRequest(_root(root), ids, lead, reused, size, group, begins, continues))
         if self._dropped:
             cause, like, new = self._dropped
             self._keep(cause, like, list(map(self.rewrites.id, new)))
@@ -218,19 +227,30 @@ class Fixes:
         return root
 
     def by_user(self) -> set[Cause]:
-        """The causes whose text is one of a few values, each of which comes again and again."""
+        """The causes whose text is one of a few values, each of which begins many conversations and stays in them."""
         seen: defaultdict[Cause, Counter[bytes]] = defaultdict(Counter)
-        for request in self._requests:
-            for item in request.items if request.begins else ():
-                for cause, begin, end, _ in self.rewrites.regions(item):
-                    if cause[1] in _BY_USER and not cause[0].startswith("messages[*]"):
-                        value = slice(SYMBOL_BYTES * begin, SYMBOL_BYTES * end)
-                        seen[cause][self.rewrites.items[item][value]] += 1
+        requests, changed = Counter[Cause](), Counter[Cause]()
+        said = [self._values(request) for request in self._requests]
+        for request, values in zip(self._requests, said):
+            before = said[request.before] if request.before is not None else values
+            for cause, mine in values.items():
+                seen[cause][mine] += request.begins
+                requests[cause] += 1
+                changed[cause] += mine != before.get(cause, mine)
         found = set()
         for cause, counts in seen.items():
-            often = sum(count >= _OFTEN for count in counts.values())
-            if often >= max(_OFTEN, len(counts) / 2):
+            often, few = sum(count >= _OFTEN for count in counts.values()), requests[cause] / _MANY
+            if often >= max(_OFTEN, len(counts) / 2) and len(counts) <= max(_MANY, few) and changed[cause] <= few:
                 found.add(cause)
+        return found
+
+    def _values(self, request: ReplayedRequest) -> dict[Cause, bytes]:
+        """The text of each cause that may differ by user."""
+        found = defaultdict[Cause, bytes](bytes)
+        for item in request.items[: max(1, request.lead)]:
+            for cause, begin, end, _ in self.rewrites.regions(item):
+                if cause[1] in _BY_USER and not cause[0].startswith("messages[*]"):
+                    found[cause] += self.rewrites.items[item][SYMBOL_BYTES * begin : SYMBOL_BYTES * end]
         return found
 
     def replay(self, renamed: Mapping[Cause, Cause]) -> Iterator[tuple[ReplayedRequest, set[Cause], Savings]]:

@@ -206,7 +206,8 @@ class _Survey:
             left, right = left[same:], right[same:]
             if like and right and len(left) == 1 and right[0].text.startswith(left[0].text):
                 return
-            found = self._breaks.between(left, right, last) if left and right else None
+            head = turn.items[: -len(right)][-1:]
+            found = self._breaks.between(left, right, head, last) if left and right else None
             last = found.kind if found else ""
             new = right and (not found or found.new)
             if new and self._tail(turn, len(turn.items) - len(right), depth, reused):

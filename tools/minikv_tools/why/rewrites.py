@@ -10,12 +10,12 @@ from __future__ import annotations
 import functools
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from minikv_tools.why.breaks import REGION
+from minikv_tools.why.breaks import REGION, Items
 from minikv_tools.why.histories import PromptItem, normal_item
 from minikv_tools.why.symbols import (
     BEGINS_LINE,
@@ -37,7 +37,6 @@ from minikv_tools.why.symbols import (
 )
 from minikv_tools.why.texts import NORMAL, common_run
 
-Items = Sequence[PromptItem]
 Pair = tuple[PromptItem, PromptItem]
 Ends = np.ndarray[Any, np.dtype[np.int64]]
 Span = tuple[Cause, int, int, bool]
