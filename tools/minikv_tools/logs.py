@@ -149,7 +149,8 @@ def read_log(
             raise ValueError("the log has both text prompts and token ids: expected only one kind")
         packed = units.packed(piece.text for piece in body.pieces)
         blocks = ids.of(packed, block_size * units.width, body.namespace)
-        place = conversation(conversation_of(entry))
+        _, named = conversation_of(entry) or ("", None)
+        place = conversation(named)
         if (time := time_of(entry)) is not None:
             begin = time if begin is None else begin
             now = max(0.0, time - begin)
@@ -187,21 +188,11 @@ def _objects(entry: Mapping[str, Any], keys: Sequence[str] = _INNER, depth: int 
             yield from _objects(inner, keys, depth - 1)
 
 
-def conversation_of(entry: Mapping[str, Any]) -> str | None:
-    """The id of the conversation that a log's entry names, or `None`.
+def conversation_of(entry: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The field in which a log's entry names its conversation, and the id; `None` if it has none.
 
     >>> conversation_of({"metadata": {"session_id": 7}, "prompt": "Hi"}), conversation_of({"prompt": "Hi"})
-    ('7', None)
-    """
-    found = session_of(entry)
-    return found[1] if found else None
-
-
-def session_of(entry: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The name of the field in which a log's entry names its conversation, and the id; `None` if there is none.
-
-    >>> session_of({"metadata": {"session_id": 7}, "prompt": "Hi"})
-    ('session_id', '7')
+    (('session_id', '7'), None)
     """
     for part in _objects(entry):
         for key in _CONVERSATIONS if "run_type" not in part else ():  # LangSmith's session is a project

@@ -178,7 +178,7 @@ def test_odd_values_in_a_body_never_raise_anything_else(value):
     ({"session_id": ""}, None), ({"session_id": True}, None), ({"session": 10**5000}, None), ({"session": [1]}, None),
 ])  # fmt: skip
 def test_a_conversation_is_named_by_text_or_a_number(entry, found):
-    assert conversation_of(entry) == found
+    assert (conversation_of(entry) or (None,))[-1] == found
 
 
 @pytest.mark.parametrize(("entry", "found"), [

@@ -213,7 +213,7 @@ def test_data_beside_messages_does_not_win_over_them(data, text, tmp_path):
     ("OpenTelemetry", "conv_5"), ("OTLP", "conv_5"), ("LangSmith", "t"), ("Langfuse", None),
 ])  # fmt: skip
 def test_the_conversation_of_a_form_is_found(name, conversation):
-    assert conversation_of(FORMS[name]) == conversation
+    assert (conversation_of(FORMS[name]) or (None,))[-1] == conversation
 
 
 @pytest.mark.parametrize(("name", "time"), [

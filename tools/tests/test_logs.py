@@ -120,7 +120,7 @@ def test_a_date_without_a_zone_is_in_utc_wherever_it_is_read(monkeypatch):
     ],
 )  # fmt: skip
 def test_the_conversation_is_the_one_that_an_entry_names(entry, conversation):
-    assert conversation_of(entry) == conversation
+    assert (conversation_of(entry) or (None,))[-1] == conversation
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_what_stands_where_two_texts_part_is_a_clock_an_id_or_a_number(one, two,
     assert volatile_at(one, two, shared_length(one, two)) == kind
 
 
-DATES = Path(texts.__file__).with_name("dates.txt").read_text("utf-8").strip()
+DATES = Path(texts.__file__).with_name("patterns.txt").read_text("utf-8").strip()
 
 
 @pytest.mark.parametrize(("name", "line"), [
@@ -82,7 +82,7 @@ DATES = Path(texts.__file__).with_name("dates.txt").read_text("utf-8").strip()
 def test_each_line_of_the_patterns_has_an_example_and_all_days_and_months_are_clocks(name, line):
     pattern, example = line.split("\t")
     assert re.fullmatch(patterns_in(f"{DATES}\n\nONE\n{pattern}")["ONE"], example)
-    kinds = {"CLOCK": "clock", "ID": "random id"}
+    kinds = {"DATE": "clock", "MARK": "random id"}
     assert name not in kinds or masked(f"on {example}", kinds[name]) == "on \0"
     before, after = {"DAY": ("", ""), "SHORT": ("", ", 14:05"), "MONTH": ("23 ", ""), "BRIEF": ("Fr, 23 ", "")}.get(
         name, ("", None))  # fmt: skip

@@ -79,17 +79,6 @@ def _names(turn: LoggedRequest, ends: Sequence[str], others: Sequence[str]) -> I
             yield "first", turn.root, name
 
 
-def _continues(turn: LoggedRequest, latest: LoggedRequest, found: LoggedRequest | None) -> bool:
-    """Whether a request may continue the latest one of its session: messages show no other, and it begins none.
-
-    The model may be another one; then its messages show an older request, or none.
-    """
-    begins_alike = latest.said[:1] == turn.said[:1]
-    if found not in (None, latest):
-        return begins_alike and latest.root != turn.root
-    return begins_alike or any(item.name == "assistant" for item in turn.items)
-
-
 class Turns:
     """The requests that a later one may continue: as many of the latest as there is room for.
 
@@ -120,19 +109,20 @@ class Turns:
     def before(self, turn: LoggedRequest, session: Session | None = None) -> LoggedRequest | None:
         """The latest request of the same conversation, or `None` if there is none, or it is no longer kept.
 
-        `session` is the field in which the log names a session, and its id.
+        `session` is the field in which the log names a session, and its id: the latest request of it may have another
+        model.
         """
         keys = dict.fromkeys((session, None))
         names = ((key, name) for key in keys for name in _names(turn, turn.said[::-1], turn.said[-2::-1]))
         found = self.get(next((self._by[name] for name in names if name in self._by), None))
-        if session:
-            latest = None if session in self._mixed else self.get(self._by.get((session, "latest")))
-            believed = latest is not None and _continues(turn, latest, found)
-            self.believed[session[0]] += believed
-            if believed:
+        latest = None if session in self._mixed else self.get(self._by.get((session, "latest")))
+        if session and latest:
+            alike = latest.said[:1] == turn.said[:1]
+            goes_on = found in (None, latest) and (alike or any(item.name == "assistant" for item in turn.items))
+            if goes_on or (alike and latest.root != turn.root):
+                self.believed[session[0]] += 1
                 return latest
-            if latest:
-                self._mixed.add(session)
+            self._mixed.add(session)
         return found
 
     def earlier(self, item: PromptItem) -> tuple[int, int] | None:

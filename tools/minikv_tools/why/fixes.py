@@ -29,8 +29,9 @@ _BEGIN = 5 * SYMBOL_BYTES  # of a prompt: those that begin with other ones share
 _RESULT = re.compile(
     r"\w+\[\*\] \((?:(?:tool|function|function_call_output)\)|user\), content\S*\.(?:content|toolResult))"
 )
+_PARTNERS = 2  # causes that are named beside one that loses with others
 _OFTEN = 3  # conversations that begin with each of the few values that differ by user
-_MANY = 10  # values that are not few, if there are not ten times as many requests
+MANY = 10  # values that are not few unless there are ten times as many requests; so with changes in conversations
 
 Savings = dict[Cause, tuple[int, int]]
 
@@ -80,20 +81,22 @@ class Share:
 class BreakingPlace:
     """A place where the prefix breaks again and again, by one kind of change; `lost` is what its fix would save.
 
-    `fixed` has the bytes of the whole log with this cause fixed and no other. `joint` are those that are saved only
-    when others that the same prompts have are fixed as well: several causes in one prompt hide each other. `lines` and
-    `spots` are those of the two longest requests that part there.
+    `fixed` has the bytes of the whole log with this cause fixed and no other. `joint` are those that are saved only if
+    `others` in the same prompts are fixed, too: several causes in one prompt hide each other. `lines` and `spots` are
+    those of the two longest requests that part there; `inside` counts the breaks in one conversation.
     """
 
     place: str
     kind: str
     breaks: int = 0
+    inside: int = 0
     most: int = -1
     latest: int = -1
     lines: tuple[int, int] = (0, 0)
     spots: tuple[Spot | None, Spot | None] = (None, None)
     fixed: Share = field(default_factory=Share)
     joint: int = 0
+    others: Counter[Cause] = field(default_factory=Counter)
 
     @property
     def lost(self) -> int:
@@ -112,17 +115,19 @@ class BreakingPlace:
         placed = self.kind in VOLATILE and _RESULT.match(self.place)
         return known._replace(remedy=KINDS["tool result edited"].remedy) if placed else known
 
+    @property
+    def partners(self) -> list[Cause]:
+        """The causes together with which it loses the most."""
+        return [cause for cause, lost in self.others.most_common(_PARTNERS) if lost > self.joint / 2]
+
     def as_json(self) -> dict[str, Any]:
         """The same as plain values, texts cut short."""
         spot = next(filter(None, self.spots), None)
         return {
-            "place": self.place,
-            "kind": self.kind,
-            "breaks": self.breaks,
-            "lost": self.lost,
+            **{name: getattr(self, name) for name in ("place", "kind", "breaks", "lost", "lines")},
             "lost_with_others": self.joint,
+            "lost_with": self.partners,
             "hits_after": self.fixed.after,
-            "lines": self.lines,
             "says": self.about.says,
             "remedy": self.about.remedy,
             "before": shown_before(spot),
@@ -156,7 +161,7 @@ def _bytes_of(parts: Sequence[Ends], symbols: int) -> tuple[int, int]:
 class ReplayedRequest(NamedTuple):
     """A request as it is replayed: its namespace, its items, of which `lead` are no messages, and its bytes.
 
-    `begins`: it has no answer of the model yet. `before` is the number of the request that it continues.
+    `begins`: it has no answer of the model yet.
     """
 
     root: bytes
@@ -166,7 +171,6 @@ class ReplayedRequest(NamedTuple):
     size: int
     group: str
     begins: bool
-    before: int | None
 
 
 class Fixes:
@@ -185,7 +189,7 @@ class Fixes:
         ids = tuple(self.rewrites.id(text) for text in texts if text)
         lead = len(ids) - sum(item.part in ("messages", "prompt") for item in items)
         begins = all(item.name != "assistant" for item in items)
-        self._requests.append(ReplayedRequest(_root(root), ids, lead, reused, size, group, begins, continues))
+        self._requests.append(ReplayedRequest(_root(root), ids, lead, reused, size, group, begins))
         if self._dropped:
             cause, like, new = self._dropped
             self._keep(cause, like, list(map(self.rewrites.id, new)))
@@ -227,30 +231,19 @@ class Fixes:
         return root
 
     def by_user(self) -> set[Cause]:
-        """The causes whose text is one of a few values, each of which begins many conversations and stays in them."""
+        """The causes whose text is one of a few values, each of which comes again and again."""
         seen: defaultdict[Cause, Counter[bytes]] = defaultdict(Counter)
-        requests, changed = Counter[Cause](), Counter[Cause]()
-        said = [self._values(request) for request in self._requests]
-        for request, values in zip(self._requests, said):
-            before = said[request.before] if request.before is not None else values
-            for cause, mine in values.items():
-                seen[cause][mine] += request.begins
-                requests[cause] += 1
-                changed[cause] += mine != before.get(cause, mine)
+        for request in self._requests:
+            for item in request.items if request.begins else ():
+                for cause, begin, end, _ in self.rewrites.regions(item):
+                    if cause[1] in _BY_USER and not cause[0].startswith("messages[*]"):
+                        value = slice(SYMBOL_BYTES * begin, SYMBOL_BYTES * end)
+                        seen[cause][self.rewrites.items[item][value]] += 1
         found = set()
         for cause, counts in seen.items():
-            often, few = sum(count >= _OFTEN for count in counts.values()), requests[cause] / _MANY
-            if often >= max(_OFTEN, len(counts) / 2) and len(counts) <= max(_MANY, few) and changed[cause] <= few:
+            often = sum(count >= _OFTEN for count in counts.values())
+            if max(_OFTEN, len(counts) / 2) <= often and len(counts) <= max(MANY, len(self._requests) / MANY):
                 found.add(cause)
-        return found
-
-    def _values(self, request: ReplayedRequest) -> dict[Cause, bytes]:
-        """The text of each cause that may differ by user."""
-        found = defaultdict[Cause, bytes](bytes)
-        for item in request.items[: max(1, request.lead)]:
-            for cause, begin, end, _ in self.rewrites.regions(item):
-                if cause[1] in _BY_USER and not cause[0].startswith("messages[*]"):
-                    found[cause] += self.rewrites.items[item][SYMBOL_BYTES * begin : SYMBOL_BYTES * end]
         return found
 
     def replay(self, renamed: Mapping[Cause, Cause]) -> Iterator[tuple[ReplayedRequest, set[Cause], Savings]]:

@@ -13,10 +13,10 @@ from minikv.files import FileName
 from minikv.traffic.trace_tree import PrefixTree
 from minikv_tools.bodies import Body
 from minikv_tools.exports import RequestLog, log_lines
-from minikv_tools.logs import ABSENT, Units, field_of, session_of, time_of
+from minikv_tools.logs import ABSENT, Units, conversation_of, field_of, time_of
 from minikv_tools.usage import Usage, read_usage
 from minikv_tools.why.breaks import Break, Breaks, LoggedRequest, Turns, general_place
-from minikv_tools.why.fixes import BreakingPlace, Fixes, Gains, Share, best_fix
+from minikv_tools.why.fixes import MANY, BreakingPlace, Fixes, Gains, Share, best_fix
 from minikv_tools.why.rewrites import ALL
 from minikv_tools.why.symbols import LEAST, SPREAD, Cause, tail_change
 from minikv_tools.why.texts import common_run, shared_length
@@ -24,6 +24,7 @@ from minikv_tools.why.verdicts import Billed, Verdicts, predictions, read_verdic
 
 LARGEST_TREE = 2**30  # bytes of text that is not shared
 _SAMPLE, _NOTHING = 2**17, (0, 0)  # characters
+_FIGURES = ("requests", "reused", "lost", "hits", "continued", "sessions", "unread")
 _CAUSES = 24  # places that are looked for in one request
 
 
@@ -67,17 +68,11 @@ class LogReport(Share):
         log = self.log
         return {
             "log": log.name,
-            "requests": self.requests,
             "bytes": self.size,
-            "reused": self.reused,
-            "lost": self.lost,
-            "hits": self.hits,
             "hits_after": self.after,
-            "continued": self.continued,
-            "sessions": self.sessions,
+            **{name: getattr(self, name) for name in _FIGURES},
             "other_lines": log.others,
             "other_reasons": dict(log.reasons),
-            "unread": self.unread,
             "malformed": log.malformed,
             "first_malformed": log.first,
             "places": [place.as_json() for place in self.places[:top]],
@@ -120,7 +115,8 @@ class _Survey:
 
     def __init__(self, name: str, by: str, sessions: bool = True):
         self.report, self._by, self._named = LogReport(log=RequestLog(name)), by, False
-        self._session_of = session_of if sessions else lambda entry: None
+        self._sessions = sessions
+        self._before: LoggedRequest | None = None
         self._received: dict[str, tuple[LoggedRequest, LoggedRequest | None, float]] = {}  # by SGLang, and not finished
         self._responses = dict[str, int]()  # of the id of each: the number of its request
         self._bills = dict[int, tuple[Billed, Usage]]()  # of requests: the sum that a bill is in
@@ -136,13 +132,13 @@ class _Survey:
             if came := self._received.pop(rid, None):
                 self._bill(entry, *came)
             return
-        report, session = self.report, self._session_of(entry)
+        report, session = self.report, conversation_of(entry) if self._sessions else None
         turn = LoggedRequest(report.requests, report.log.line, body)
         text = turn.text.encode("utf-8", "surrogatepass")
         reused, latest = self._insert(text, turn)
         report.add(1, len(text), reused)
         report.sample += turn.text[: max(0, _SAMPLE - len(report.sample))]
-        before = self._turns.before(turn, session)
+        self._before = before = self._turns.before(turn, session)
         begins = [item.text for item in turn.items[:1]], [item.name for item in turn.items if item.part != "messages"]
         keys = [hash(tuple(begin)) for begin in begins]
         others = (self._turns.get(number) for number in (latest, *map(self._first.get, keys)))
@@ -258,7 +254,9 @@ class _Survey:
     def _note(self, found: Break, one: LoggedRequest, two: LoggedRequest, depth: int) -> None:
         """Count a break, and keep the longest prompt in which it is the first."""
         place = self._places.setdefault(found[:2], BreakingPlace(*found[:2]))
-        place.breaks += place.latest != two.number
+        if place.latest != two.number:
+            place.breaks += 1
+            place.inside += one is self._before
         place.latest = two.number
         if (size := 0 if depth else len(two.text)) > place.most:
             place.most, place.lines, place.spots = size, (one.line, two.line), found.spots
@@ -279,7 +277,8 @@ class _Survey:
 
     def _renamed(self) -> dict[Cause, Cause]:
         """Put together what is one cause: a block that differs by user, and a client that ends all lines otherwise."""
-        renamed = {cause: (cause[0], "differs by user") for cause in self._fixes.by_user()}
+        users = (cause for cause in self._fixes.by_user() if MANY * (at := self._places[cause]).inside <= at.breaks)
+        renamed = {cause: (cause[0], "differs by user") for cause in users}
         for kind in SPREAD:
             places = sorted((-place.breaks, cause) for cause, place in self._places.items() if cause[1] == kind)
             renamed.update((cause, places[0][1]) for _, cause in places[1:])
@@ -304,8 +303,9 @@ class _Survey:
                 gains[cause][request.group].add(0, 0, 0, *gain)
             every = saved.get(ALL, _NOTHING)[0]
             joint = every - max((saved[cause][0] for cause in causes), default=every)
-            for cause in causes:
-                self._places[cause].joint += max(0, joint)
+            for cause in causes if joint > 0 else ():
+                self._places[cause].joint += joint
+                self._places[cause].others.update(dict.fromkeys(causes - {cause}, joint))
         lost, best = best_fix(gains)
         for cause, groups in gains.items():
             for name, share in groups.items() if lost[cause] >= 0 else ():

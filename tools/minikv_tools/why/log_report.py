@@ -165,18 +165,20 @@ class LogWords:
     def _prices(self, text: str) -> tuple[str, ...]:
         return (text,) if self.price else ()
 
+    def sides(self, place: BreakingPlace) -> Iterator[tuple[str, str]]:
+        """The text around a place in the two requests that lost the most there, with its names; and its partners."""
+        yield "both", shown_before(next((spot for spot in place.spots if spot), None))
+        for line, spot in zip(place.lines, place.spots):
+            yield f"line {line}", shown_after(spot)
+        if place.joint >= _JOINT * self.report.size and place.partners:
+            named = (f"{kind} {'here' if where == place.place else f'in {where}'}" for where, kind in place.partners)
+            yield "with others", f"+{self.share(place.joint)} with {' and '.join(named)}"
+
     def telling(self, top: int) -> list[BreakingPlace]:
         """Those of the `top` places about which something can be done."""
         return [
             place for place in self.report.places[:top] if not place.about.harmless and place.lost + place.joint > 0
         ]
-
-
-def _sides(place: BreakingPlace) -> tuple[tuple[str, str], ...]:
-    """The text around a place in the two requests that lost the most there, with its names."""
-    before = next((spot for spot in place.spots if spot), None)
-    after = zip(place.lines, place.spots)
-    return (("both", shown_before(before)), *((f"line {line}", shown_after(spot)) for line, spot in after))
 
 
 def log_text(words: LogWords, top: int) -> str:
@@ -199,7 +201,7 @@ def log_text(words: LogWords, top: int) -> str:
             lines.append(f"and {many(left, 'more place')} (--top)")
     for number, place in enumerate(words.telling(top), start=1):
         lines += ["", f"{number}. {place.place}: {place.about.says}"]
-        lines += [f"   {name:<12} {text}" for name, text in _sides(place)]
+        lines += [f"   {name:<12} {text}" for name, text in words.sides(place)]
         lines += textwrap.wrap(place.about.remedy, _WIDTH, initial_indent="   ", subsequent_indent="   ")
     return "\n".join(lines)
 
@@ -222,7 +224,7 @@ def log_page(words: LogWords, top: int, depth: int) -> str:
     parts = [part for part in (*words.said(), words.groups(top), words.places(top)) if part]
     for number, place in enumerate(words.telling(top), start=1):
         says, head = (place.about.says, place.about.remedy), ("in", "text")
-        parts.append(ReportPart(f"{number}. {place.place}", says, head, _sides(place), words=head))
+        parts.append(ReportPart(f"{number}. {place.place}", says, head, tuple(words.sides(place)), words=head))
     what = "Each level is text that several prompts have in common, and a bar is their share of all prompts."
     tree = section_html(ReportPart("What the prompts begin with", (what,)))
     for apart, prompts in sorted(report.trees.items(), key=lambda pair: (-len(pair[1].ends), pair[0])):

@@ -156,7 +156,7 @@ def _escapes(one: str, two: str) -> PromptChange | None:
 
 
 def patterns_in(text: str) -> dict[str, str]:
-    r"""Of each section of `dates.txt`: its lines as one pattern, with those of the sections that it names.
+    r"""Of each section of `patterns.txt`: its lines as one pattern, with those of the sections that it names.
 
     >>> patterns_in("DAY\nMon|Tue\tMon\nWed\tWed\n\nDATE\n<DAY> 7\tMon 7")["DATE"]
     '(?:(?:Mon|Tue|Wed) 7)'
@@ -169,17 +169,11 @@ def patterns_in(text: str) -> dict[str, str]:
     return found
 
 
-PATTERNS = patterns_in(Path(__file__).with_name("dates.txt").read_text("utf-8"))
-_CLOCK = re.compile(rf"(?!\B[a-z]|[\s!-/:-@\[-`{{-~]){PATTERNS['CLOCK']}")
-_TIMED = re.compile(rf"[^\0-/:-~]|{PATTERNS['DAY']}|{PATTERNS['PART']}")  # in each of them
-_RELEASE = re.compile(r"(?i:\b(?:version|revised|effective|released?|edition)\b\W{0,3}[\w.: -]{0,16}$)")
-_ID = re.compile(rf"(?=\b|[/A-Z]){PATTERNS['ID']}")
-_WORD, _WORD_END = re.compile(r"\w+"), re.compile(r"^\w+")
-_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?%?")
+_READ = patterns_in(Path(__file__).with_name("patterns.txt").read_text("utf-8"))
+_CLOCK, _TIMED, _RELEASE, _ID, _WORD, _NUMBER, _SIGNED = (
+    re.compile(_READ[name]) for name in ("CLOCK", "TIMED", "RELEASE", "ID", "WORD", "NUMBER", "SIGNED")
+)  # a text without TIMED has no CLOCK
 _GROUPED = re.compile(r"(?<!(?<!\d)0)[.,](?=(?:\d\d[.,])*\d{3}(?!\d))")  # of 1.234.567 and 12,34,567
-_SIGNED = re.compile(
-    r"(https?://[^\s?\"<>)]{1,2048})\?[^\s\"<>)]*(?i:signature|sig=|token|expires|credential)[^\s\"<>)]*"
-)
 _LONGEST_ADDRESS = 4096
 BESIDE = 20  # characters between two places that change for one reason
 _AROUND = 200  # characters of a text that are looked at on each side of a place
@@ -209,7 +203,7 @@ def volatile_at(text: str, other: str, at: int) -> str | None:
     """
     if kind := _kind_at(text, other, at):
         return kind
-    rest = [_WORD_END.sub("", side[at : at + _AROUND], 1) for side in (text, other)]
+    rest = [re.sub(r"^\w+", "", side[at : at + _AROUND]) for side in (text, other)]
     same = shared_length(*rest)
     return "clock" if same <= BESIDE and _kind_at(*rest, same) == "clock" else None
 
