@@ -20,12 +20,14 @@ without the salt nobody can test whether a guessed prompt was among those that w
 from __future__ import annotations
 
 import functools
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from hashlib import blake2b
 from os import fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minikv.errors import shown
@@ -169,17 +171,15 @@ def answer_tokens(entry: Mapping[str, Any]) -> int:
     return next((value for value in said if type(value) is int and 0 < value <= LARGEST), 0)
 
 
-_CONVERSATIONS = ("conversation_id", "session_id", "thread_id", "chat_id", "conversation", "session", "sessionId",
-                  "gen_ai.conversation.id")  # fmt: skip
-_TIMES = ("timestamp", "timestamp_ms", "time", "ts", "created_at", "created", "start_time", "date", "startTime",
-          "startTimeUnixNano", "timeUnixNano")  # fmt: skip
-_INNER = ("metadata", "request", "body", "request_body", "payload", "data", "extra", "attributes")  # that may hide them
+_NAMES: dict[str, list[str]] = json.loads(Path(__file__).with_name("logs.json").read_text("utf-8"))  # of fields
 _EPOCH = ((1e17, 1e-6), (1e14, 1e-3), (1e11, 1.0))  # from where on a number counts ns, µs or ms, and its ms
 _LATEST = 1e19
 _DIGITS = re.compile("[0-9]{10,20}")  # a date has fewer
 
 
-def _objects(entry: Mapping[str, Any], keys: Sequence[str] = _INNER, depth: int = 2) -> Iterator[Mapping[str, Any]]:
+def _objects(
+    entry: Mapping[str, Any], keys: Sequence[str] = _NAMES["inner"], depth: int = 2
+) -> Iterator[Mapping[str, Any]]:
     """`entry`, and what lies in it under one of `keys`, so many levels deep."""
     yield entry
     for key in keys if depth else ():
@@ -195,7 +195,7 @@ def conversation_of(entry: Mapping[str, Any]) -> tuple[str, str] | None:
     (('session_id', '7'), None)
     """
     for part in _objects(entry):
-        for key in _CONVERSATIONS if "run_type" not in part else ():  # LangSmith's session is a project
+        for key in _NAMES["conversations"] if "run_type" not in part else ():  # LangSmith's session is a project
             value = part.get(key)
             if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
                 return (key, str(value)) if isinstance(value, str) or abs(value) < LARGEST else None
@@ -226,7 +226,7 @@ def time_of(entry: Mapping[str, Any]) -> float | None:
     (1500.0, 2000.0, 7.0)
     """
     for part in _objects(entry):
-        for key in _TIMES:
+        for key in _NAMES["times"]:
             value = part.get(key)
             value = int(value) if isinstance(value, str) and _DIGITS.fullmatch(value) else value
             value = value.isoformat() if isinstance(value, datetime) else value

@@ -409,7 +409,7 @@ def test_what_a_fix_saves_is_counted_to_the_byte(rest):
 
 
 @pytest.mark.parametrize("said", [
-    "Es ist {day}, {time} Uhr.", "Day: {day} or so. Now {time}.", "Now {time}, so be it.\nDay {day}\nend",
+    "Am {day}, {time} Uhr.", "Day: {day} or so. Now {time}.", "Now {time}, so be it.\nDay {day}\nend",
 ])  # fmt: skip
 @pytest.mark.parametrize("days", [("Donnerstag", "Freitag", "Samstag"), ("torsdag", "fredag", "lördag")])
 def test_a_day_beside_a_clock_is_a_part_of_it_in_any_language(said, days):

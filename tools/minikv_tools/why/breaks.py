@@ -70,13 +70,10 @@ def _names(turn: LoggedRequest, ends: Sequence[str], others: Sequence[str]) -> I
     first = turn.said[0] if turn.said else ""
     telling = [text for text in others if len(text) >= _TELLING]
     for same in (hash, _loose):
-        for name in filter(None, map(same, ends)):
-            yield "turn", turn.root, same(first), name
-        for name in filter(None, map(same, telling)):
-            yield "message", turn.root, name
+        for begin, texts in ((same(first), ends), ("", telling)):
+            yield from ((turn.root, begin, name) for name in filter(None, map(same, texts)))
     if len(first) >= _TELLING:
-        for name in filter(None, (hash(first), _loose(first))):
-            yield "first", turn.root, name
+        yield from ((turn.root, name) for name in filter(None, (hash(first), _loose(first))))
 
 
 class Turns:

@@ -16,22 +16,20 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from minikv.traffic.trace_tree import PrefixTree
-from minikv_tools.why.breaks import HISTORY, REGION
+from minikv_tools.why.breaks import HISTORY, REGION, Items
 from minikv_tools.why.changes import KINDS, ChangeKind
 from minikv_tools.why.places import Spot, shown_after, shown_before
-from minikv_tools.why.rewrites import ALL, Ends, Items, Rewrites, tools_text, without_tools
+from minikv_tools.why.rewrites import ALL, Ends, Rewrites, tools_text, without_tools
 from minikv_tools.why.symbols import SYMBOL_BYTES, Cause, packed
 from minikv_tools.why.texts import VOLATILE
 
 _BY_USER = ("random id", "number", *REGION)  # kinds of change between the values of a block that differs by user
 _MOST_KEPT = 2**12  # items of a history in which nothing is dropped
 _BEGIN = 5 * SYMBOL_BYTES  # of a prompt: those that begin with other ones share nothing worth counting
-_RESULT = re.compile(
-    r"\w+\[\*\] \((?:(?:tool|function|function_call_output)\)|user\), content\S*\.(?:content|toolResult))"
-)
+_RESULT = r"\w+\[\*\] \((?:(?:tool|function|function_call_output)\)|user\), content\S*\.(?:content|toolResult))"
 _PARTNERS = 2  # causes that are named beside one that loses with others
 _OFTEN = 3  # conversations that begin with each of the few values that differ by user
-MANY = 10  # values that are not few unless there are ten times as many requests; so with changes in conversations
+MANY = 10  # values that are not few, unless there are ten times as many requests
 
 Savings = dict[Cause, tuple[int, int]]
 
@@ -83,7 +81,7 @@ class BreakingPlace:
 
     `fixed` has the bytes of the whole log with this cause fixed and no other. `joint` are those that are saved only if
     `others` in the same prompts are fixed, too: several causes in one prompt hide each other. `lines` and `spots` are
-    those of the two longest requests that part there; `inside` counts the breaks in one conversation.
+    those of the two longest requests that part there; `inside` is above 0 if many breaks are in one conversation.
     """
 
     place: str
@@ -112,7 +110,7 @@ class BreakingPlace:
     def about(self) -> ChangeKind:
         """The meaning of the kind of change, and what to do about it: another thing in the result of a tool."""
         known = KINDS[self.kind]
-        placed = self.kind in VOLATILE and _RESULT.match(self.place)
+        placed = self.kind in VOLATILE and re.match(_RESULT, self.place)
         return known._replace(remedy=KINDS["tool result edited"].remedy) if placed else known
 
     @property
@@ -125,14 +123,10 @@ class BreakingPlace:
         spot = next(filter(None, self.spots), None)
         return {
             **{name: getattr(self, name) for name in ("place", "kind", "breaks", "lost", "lines")},
-            "lost_with_others": self.joint,
-            "lost_with": self.partners,
-            "hits_after": self.fixed.after,
-            "says": self.about.says,
-            "remedy": self.about.remedy,
-            "before": shown_before(spot),
-            "after": [*map(shown_after, self.spots)],
-        }
+            "lost_with_others": self.joint, "lost_with": self.partners, "hits_after": self.fixed.after,
+            "says": self.about.says, "remedy": self.about.remedy,
+            "before": shown_before(spot), "after": [*map(shown_after, self.spots)],
+        }  # fmt: skip
 
 
 Gains = defaultdict[Cause, defaultdict[str, Share]]
@@ -237,8 +231,7 @@ class Fixes:
             for item in request.items if request.begins else ():
                 for cause, begin, end, _ in self.rewrites.regions(item):
                     if cause[1] in _BY_USER and not cause[0].startswith("messages[*]"):
-                        value = slice(SYMBOL_BYTES * begin, SYMBOL_BYTES * end)
-                        seen[cause][self.rewrites.items[item][value]] += 1
+                        seen[cause][self.rewrites.items[item][SYMBOL_BYTES * begin : SYMBOL_BYTES * end]] += 1
         found = set()
         for cause, counts in seen.items():
             often = sum(count >= _OFTEN for count in counts.values())

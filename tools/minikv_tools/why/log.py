@@ -256,7 +256,7 @@ class _Survey:
         place = self._places.setdefault(found[:2], BreakingPlace(*found[:2]))
         if place.latest != two.number:
             place.breaks += 1
-            place.inside += one is self._before
+            place.inside += MANY * (one is self._before) - 1
         place.latest = two.number
         if (size := 0 if depth else len(two.text)) > place.most:
             place.most, place.lines, place.spots = size, (one.line, two.line), found.spots
@@ -277,7 +277,7 @@ class _Survey:
 
     def _renamed(self) -> dict[Cause, Cause]:
         """Put together what is one cause: a block that differs by user, and a client that ends all lines otherwise."""
-        users = (cause for cause in self._fixes.by_user() if MANY * (at := self._places[cause]).inside <= at.breaks)
+        users = (cause for cause in self._fixes.by_user() if self._places[cause].inside <= 0)
         renamed = {cause: (cause[0], "differs by user") for cause in users}
         for kind in SPREAD:
             places = sorted((-place.breaks, cause) for cause, place in self._places.items() if cause[1] == kind)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from minikv_tools.bodies import Body, PromptPiece
 from minikv_tools.why.histories import PromptItem, normal_item
 from minikv_tools.why.places import Spot, spot_at
-from minikv_tools.why.texts import NORMAL, common_run, masked, shared_length, volatile_at
+from minikv_tools.why.texts import NORMAL, PATTERNS, common_run, masked, shared_length, volatile_at
 
 Cause = tuple[str, str]  # the place, and the kind of change
 Unit = tuple[bytes, int]  # a part of an item, and how often it came before
@@ -29,13 +29,7 @@ LENGTH = 0xFFFF  # of a symbol: where its bytes are
 TELLING = 16  # bytes of a symbol that is found again elsewhere by chance only
 LEAST = 64  # bytes that were sent before elsewhere for it to matter
 
-_CUTS = [  # of any text, and of ASCII: a few words; a word with a digit; a part of a long word; a character
-    re.compile(
-        rf"\n*(?:[{letter}]{{1,64}}\b|[^{word}\n.!?]){{1,24}}[.!?]*"
-        rf"|\n*[{word}]{{0,64}}\d(?:[.:,/+-]{{0,2}}[{word}]{{1,64}}){{0,16}}|[{word}]{{1,64}}|[\s\S]"
-    )
-    for letter, word in ((r"^\W\d", r"\w"), ("A-Z_a-z", "0-9A-Z_a-z"))
-]
+_CUTS = [re.compile(PATTERNS[name]) for name in ("CUT", "ASCII")]
 CHANGED = "0"  # in the place of a text that changes
 _HEAD = 8  # bytes of a symbol that says by itself where a text is
 BEGINS_LINE, _MOST = 7 << 16, 2**64 - 1  # of a symbol: the ends of lines before it, and the largest one

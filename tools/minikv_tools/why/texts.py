@@ -169,10 +169,10 @@ def patterns_in(text: str) -> dict[str, str]:
     return found
 
 
-_READ = patterns_in(Path(__file__).with_name("patterns.txt").read_text("utf-8"))
-_CLOCK, _TIMED, _RELEASE, _ID, _WORD, _NUMBER, _SIGNED = (
-    re.compile(_READ[name]) for name in ("CLOCK", "TIMED", "RELEASE", "ID", "WORD", "NUMBER", "SIGNED")
-)  # a text without TIMED has no CLOCK
+PATTERNS = patterns_in(Path(__file__).with_name("patterns.txt").read_text("utf-8"))
+_CLOCK, _RELEASE, _ID, _WORD, _NUMBER, _SIGNED = (
+    re.compile(PATTERNS[name]) for name in ("CLOCK", "RELEASE", "ID", "WORD", "NUMBER", "SIGNED")
+)
 _GROUPED = re.compile(r"(?<!(?<!\d)0)[.,](?=(?:\d\d[.,])*\d{3}(?!\d))")  # of 1.234.567 and 12,34,567
 _LONGEST_ADDRESS = 4096
 BESIDE = 20  # characters between two places that change for one reason
@@ -203,9 +203,9 @@ def volatile_at(text: str, other: str, at: int) -> str | None:
     """
     if kind := _kind_at(text, other, at):
         return kind
-    rest = [re.sub(r"^\w+", "", side[at : at + _AROUND]) for side in (text, other)]
-    same = shared_length(*rest)
-    return "clock" if same <= BESIDE and _kind_at(*rest, same) == "clock" else None
+    one, two = (re.sub(r"^\w+", "", side[at : at + _AROUND]) for side in (text, other))
+    same = shared_length(one, two)
+    return "clock" if same <= BESIDE and _kind_at(one, two, same) == "clock" else None
 
 
 def _kind_at(text: str, other: str, at: int) -> str | None:
@@ -233,8 +233,7 @@ def _covering(pattern: re.Pattern[str], text: str, at: int) -> str:
     gap = "\n" if pattern is _CLOCK else " "  # which is in no match
     before = text[max(0, at - _AROUND) : at].rpartition(gap)[2]
     part = before + text[at : at + _AROUND].partition(gap)[0]
-    found = pattern.finditer(part) if pattern is not _CLOCK or _TIMED.search(part) else ()
-    touching = [one[0] for one in found if one.start() <= len(before) <= one.end()]
+    touching = [one[0] for one in pattern.finditer(part) if one.start() <= len(before) <= one.end()]
     return touching[-1] if touching else ""
 
 
