@@ -131,6 +131,8 @@ class Explanation:
             found.sort(key=lambda kind: kind != late)
         own = {self.provider.kind: self.provider.advice} if self.provider else {}
         remedies = [f"{KINDS[advice[kind]].remedy} {own.get(kind, '')}".rstrip() for kind in found]
+        if changed == "clock" and spot and spot.before.endswith("Today Date: "):
+            remedies[0] = f"Llama's chat template writes the day: give it a fixed date_string. {remedies[0]}"
         if len(found) == 1:
             return remedies
         return [f"({kind}) {remedy}" for kind, remedy in zip(found, remedies)]
@@ -156,8 +158,6 @@ class Explanation:
         elif kind == "template settings":
             found.append("These rows compare texts alone: less is shared if the chat template writes the setting into "
                          "the prompt.")  # fmt: skip
-        if kind == "clock" and "Today Date: " in str(self.spots[0] and self.spots[0].before):
-            found.append("Llama's chat template writes the day: give it a fixed date_string.")
         if self.bill:
             found.append(self.bill)
         if self.image:
@@ -213,6 +213,7 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     provider = found[0] if len(found) == 1 and not apart else None
     caches += [Reused(row.title, 0, why) if why else _row(row) for row in found]
     then = second_change(one, two)
+    change = change if change.whole else PromptChange(change.kind)
     change, also = _headline(change, beside_change(one, two), provider, shared < _LITTLE * units.scale)
     image = any("image" in piece.place.field.rsplit(".", 1)[-1] for body in (one, two) for piece in body.pieces)
     spots, bill = (spot_at(one, at), spot_at(two, at)), compared(provider, two.usage, lengths[1])

@@ -167,7 +167,7 @@ def changed_setting(name: str, one: Any, two: Any) -> str:
     'reasoning.effort (low to high)'
     """
     if name == "citations":  # they are somewhere in the messages
-        return f"{name} of {(one or two)[0]}"
+        return f"{name} of {(one or two)[0]} ({'on to off' if one else 'off to on'})"
     while isinstance(one, Mapping) and isinstance(two, Mapping):
         keys = [str(key) for key in one.keys() | two.keys() if one.get(key) != two.get(key)]
         if len(keys) > 1:

@@ -121,7 +121,8 @@ class RequestPair:
     def detail(self, names: Iterable[str]) -> str:
         """The fields of these settings that differ, with their values if they are short."""
         one, two = self.one.settings, self.two.settings
-        return ", ".join(changed_setting(name, one.get(name), two.get(name)) for name in names)
+        both = ((name, one.get(name), two.get(name)) for name in names)
+        return ", ".join(changed_setting(*each) if each[1:] != (None, None) else each[0] for each in both)
 
 
 def predict(key: str, pair: RequestPair) -> Prediction:
@@ -137,7 +138,8 @@ def predict(key: str, pair: RequestPair) -> Prediction:
     found = _Api(key, pair).predict()
     marks = {piece.mark for body in (pair.one, pair.two) for piece in body.pieces}
     advice = RULES[key]["advice"] | (RULES[key]["advice of cachePoint"] if "(cachePoint)" in " ".join(marks) else {})
-    return found._replace(advice=advice.get(found.kind, ""))
+    vain = found.kind == "cache expired" and pair.age > max(RULES[key]["ttl"].values(), default=0)
+    return found._replace(advice="" if vain else advice.get(found.kind, ""))
 
 
 def _images(body: Body) -> list[Place]:
