@@ -20,8 +20,7 @@ from minikv.untrusted import parse_json
 LONGEST_LOOK = 2**18  # characters: longer texts are compared around the place where they part
 _LOOK = 2**16  # of them on each side
 _PARTLY = "and more than that"
-_INVISIBLE = dict.fromkeys([0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), 0x2060, 0xFE0F, 0xFEFF], "")
-_FORMS = _INVISIBLE | str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "…": "..."})
+_FORMS = str.maketrans(json.loads(Path(__file__).with_name("forms.json").read_text("utf-8")))
 
 
 class PromptChange(NamedTuple):
