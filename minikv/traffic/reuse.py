@@ -50,6 +50,7 @@ drop what it likes.
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 from array import array
@@ -63,6 +64,7 @@ import numpy as np
 from minikv.traffic.trace_tree import ROOT, Column, TraceTree
 
 _COLUMNS = 5
+_KEPT = 16  # answers of `ReuseBySize`: a plan goes over its sizes more than once
 
 
 class Tails(NamedTuple):
@@ -189,19 +191,17 @@ class ReuseBySize:
     """
 
     def __init__(self, tree: TraceTree, tails: Tails | None = None):
-        self.tree, self._tails = tree, tails
+        self.tree = tree
+        self._among = functools.lru_cache(_KEPT)(lambda largest: reuse_in(tree, largest, tails))
         own = -(-tails.sizes // tails.block) if tails else 0
         self._sorted = sorted({*(np.array(tree.lengths, np.int64) + own).tolist()})
-        self._last: tuple[int | None, Reuse] | None = None
 
     def at(self, capacity: int | None = None) -> Reuse:
-        """The reuse among the requests that fit in `capacity` blocks; the last answer is kept."""
+        """The reuse among the requests that fit in `capacity` blocks; the last few answers are kept."""
         largest: int | None = None
         if capacity is not None and (fits := bisect_right(self._sorted, capacity)) < len(self._sorted):
             largest = self._sorted[fits - 1] if fits else 0
-        if self._last is None or self._last[0] != largest:
-            self._last = largest, reuse_in(self.tree, largest, self._tails)
-        return self._last[1]
+        return self._among(largest)
 
 
 def clairvoyant_found(reuse: Reuse, capacity: int) -> Column:
