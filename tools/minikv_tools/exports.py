@@ -123,8 +123,8 @@ class RequestLog:
             self.reasons[reason] += 1
             return None
         body = read_body(entry)
-        self.ids = body.has_ids if self.ids is None and body.pieces else self.ids
-        if body.pieces and body.has_ids != self.ids:
+        self.ids = body.has_ids if self.ids is None and body.items else self.ids
+        if body.items and body.has_ids != self.ids:
             raise ValueError("the log has both text prompts and token ids: expected only one kind")
         return entry, body
 

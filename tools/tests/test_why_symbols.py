@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from minikv_tools.bodies import Place, PromptPiece
-from minikv_tools.why.histories import PromptItem
+from minikv_tools.pieces import Place, PromptItem, PromptPiece
 from minikv_tools.why.rewrites import ChangingPlaces
 from minikv_tools.why.symbols import first_region, packed, symbols_of, tail_change
 

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from minikv_tools.bodies import Body, Place
+from minikv_tools.bodies import Body
+from minikv_tools.pieces import Place
 
 RUNS = ("tool_use", "tool_result")  # kinds of which several in a row count as one block when Anthropic looks back
 _BLOCK = re.compile(r"(content)?\[\d+\]|\w*")

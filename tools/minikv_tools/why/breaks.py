@@ -15,9 +15,9 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from minikv_tools.bodies import Body, Place
+from minikv_tools.bodies import Body
+from minikv_tools.pieces import Place, PromptItem
 from minikv_tools.why.changes import KINDS, items_change, items_of
-from minikv_tools.why.histories import PromptItem
 from minikv_tools.why.places import Spot
 from minikv_tools.why.symbols import CHANGED, LENGTH, TELLING, size_of, spot_in, symbols_of
 from minikv_tools.why.texts import BESIDE, VOLATILE, shared_length
@@ -49,7 +49,7 @@ class LoggedRequest:
         self.apart = ", ".join(body.namespace.values())
         self.root = repr(sorted(body.namespace.items()))
         messages = [item.text for item in self.items if item.part in ("messages", "prompt")]
-        self.said = messages[:1] + messages[1:][-_LOOK_BACK:]  # the first message, and the last ones
+        self.said = *messages[:1], *messages[1:][-_LOOK_BACK:]  # the first message, and the last ones
 
     def messages(self, end: int) -> list[str]:
         """The messages before item `end`."""
@@ -133,7 +133,7 @@ class Turns:
     def add(self, turn: LoggedRequest, session: Session | None = None) -> None:
         """Keep a request; the oldest ones go where there is no room."""
         for at, item in enumerate(turn.items):
-            if _asks(item) and hash(item.text) not in self._asked:
+            if hash(item.text) not in self._asked and _asks(item):
                 self._asked.add(hash(item.text))
                 telling = [symbol for symbol in symbols_of(item.text) if symbol & LENGTH >= TELLING]
                 self._latest.update(dict.fromkeys(telling, (turn.number, at)))

@@ -13,19 +13,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from minikv_tools.bodies import Body, Place, PromptPiece, bounded_name
+from minikv_tools.bodies import Body
 from minikv_tools.formats import stored_history
-from minikv_tools.why.histories import (
-    PromptItem,
-    history_change,
-    late_text,
-    prompt_change,
-    role_change,
-)
+from minikv_tools.pieces import Place, PromptItem, PromptPiece, bounded_name
+from minikv_tools.why.histories import history_change, late_text, prompt_change, role_change
 from minikv_tools.why.texts import PromptChange, common_run, keys_moved, text_change
 
 _MARKS = (
@@ -45,7 +39,7 @@ _TEMPLATED = {
     "documents", "enable_thinking", "output_config", "reasoning", "reasoning_effort", "speed", "text", "thinking",
     "tool_choice", "verbosity",
 }  # fmt: skip  # settings that templates and servers write into the prompt, or choose its template by
-_PARTS = ("tools", "functions", "response_format", "system")
+_PARTS = ("tools", "response_format", "system")
 
 
 class ChangeKind(NamedTuple):
@@ -73,16 +67,14 @@ def items_of(body: Body) -> list[PromptItem]:
     >>> [(item.part, item.name) for item in items_of(body)]
     [('system', 'system'), ('messages', 'user')]
     """
-    found: list[PromptItem] = []
-    if [piece.place.part for piece in body.pieces] == ["prompt"] and len(turns := _TURN.split(body.text)) > 2:
+    found = list(body.items)
+    if len(found) == 1 and found[0].part == "prompt" and len(turns := _TURN.split(body.text)) > 2:
         return [_turn(text) for text in filter(None, turns)]
-    for (part, _, name), group in groupby(body.pieces, lambda piece: piece.place[:3]):
-        pieces = tuple(group)
-        first = part in ("messages", "input") and name in _SYSTEM and all(item.part in _PARTS for item in found)
-        part = "system" if first or part == "instructions" else "messages" if part == "input" else part
-        text = "".join([piece.text for piece in pieces])
-        name = name or ("system" if part == "system" else "")
-        found.append(PromptItem("tools" if part == "functions" else part, name, pieces, text))
+    for at, item in enumerate(found):
+        if item.part == "messages" and item.name in _SYSTEM:
+            found[at] = item._replace(part="system")
+        elif item.part not in _PARTS:
+            break
     return found
 
 

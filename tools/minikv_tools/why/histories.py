@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from minikv_tools.bodies import PromptPiece, bounded_name
+from minikv_tools.pieces import PromptItem, bounded_name
 from minikv_tools.report import many
 from minikv_tools.why.texts import NORMAL, PromptChange, common_run, masked, shared_length, text_change, volatile_at
 
@@ -28,19 +27,10 @@ _PROBE = 64  # characters by which a text is found again where it moved to
 _MOST = 4096  # messages that are looked through for one that moved
 
 
-class PromptItem(NamedTuple):
-    """A tool, a system prompt or a message: the part of the body that it is in, its name, its pieces, its text."""
-
-    part: str
-    name: str
-    pieces: tuple[PromptPiece, ...]
-    text: str
-
-
 def normal_item(item: PromptItem, kind: str) -> PromptItem:
     """An item without what a change of `kind` changes, such as its line ends.
 
-    >>> from minikv_tools.bodies import Place
+    >>> from minikv_tools.pieces import Place, PromptPiece
     >>> item = PromptItem("prompt", "", (PromptPiece(Place("prompt"), "a\\r\\nb"),), "a\\r\\nb")
     >>> normal_item(item, "line ends").text
     'a\\nb'

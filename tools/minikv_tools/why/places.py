@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 from minikv.errors import bounded, shown
 from minikv.traffic.trace_file import LONGEST_LINE, TraceError, open_trace
 from minikv.untrusted import json_object, parse_json
-from minikv_tools.bodies import FILE, Body, Place, PromptPiece, bounded_name, is_body, read_body, text_ids
+from minikv_tools.bodies import Body, is_body, item_of, read_body, text_ids
 from minikv_tools.exports import entries_of, request_lines
 from minikv_tools.logs import time_of
+from minikv_tools.pieces import FILE, Place, PromptPiece, bounded_name
 from minikv_tools.report import many
 from minikv_tools.usage import read_usage
 
@@ -50,7 +51,7 @@ def text_body(text: str) -> Body:
     >>> text_body("Hi").text
     'Hi'
     """
-    return Body((PromptPiece(Place("prompt"), text),) if text else (), {}, {})
+    return Body((item_of([PromptPiece(Place("prompt"), text)]),) if text else (), {}, {})
 
 
 def as_body(prompt: Any) -> Body:
@@ -175,13 +176,14 @@ def spot_at(body: Body, at: int, text: str | None = None) -> Spot | None:
     >>> print(spot_at(read_body({"messages": [{"role": "user", "content": "It is 14:05"}]}), 26))
     messages[0] (user), content, after 9 characters
     """
-    ends = list(accumulate(len(piece.text) for piece in body.pieces))
+    pieces = body.pieces
+    ends = list(accumulate(len(piece.text) for piece in pieces))
     number = bisect_right(ends, at)
     if number == len(ends):
         return None
-    while number and body.pieces[number].place == body.pieces[number - 1].place._replace(field=""):
+    while number and pieces[number].place == pieces[number - 1].place._replace(field=""):
         number -= 1  # a marker after a message: the end of its text
-    piece, begin = body.pieces[number], ends[number] - len(body.pieces[number].text)
+    piece, begin = pieces[number], ends[number] - len(pieces[number].text)
     text = body.text if text is None else text
     before, after = text[max(0, at - _BEFORE - 1) : at], text[at : at + _AFTER + 1]  # one more than is shown
     return Spot(piece.place, at - begin, before, after, json_key(piece.text, at - begin))

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from minikv.untrusted import read_json
-from minikv_tools.bodies import Body, Place
+from minikv_tools.bodies import Body
+from minikv_tools.pieces import Place
 from minikv_tools.report import many
 from minikv_tools.why.breakpoints import RUNS, PromptBlock, breakpoints, endings, prompt_blocks
 from minikv_tools.why.changes import changed_setting

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from minikv_tools.bodies import Body
+from minikv_tools.pieces import PromptItem
 from minikv_tools.why.breaks import HISTORY, Breaks
 from minikv_tools.why.changes import items_of
-from minikv_tools.why.histories import PLACED, PromptItem, edited_kind
+from minikv_tools.why.histories import PLACED, edited_kind
 from minikv_tools.why.rewrites import Rewrites
 from minikv_tools.why.texts import PromptChange, common_run
 

@@ -16,8 +16,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from minikv_tools.bodies import Body, PromptPiece
-from minikv_tools.why.histories import PromptItem, normal_item
+from minikv_tools.bodies import Body
+from minikv_tools.pieces import PromptItem, PromptPiece
+from minikv_tools.why.histories import normal_item
 from minikv_tools.why.places import Spot, spot_at
 from minikv_tools.why.texts import NORMAL, PATTERNS, common_run, masked, shared_length, volatile_at
 
@@ -78,7 +79,7 @@ class Region(NamedTuple):
 def first_region(one: PromptItem, two: PromptItem) -> Region | None:
     """Where two items first differ by a few symbols, after which they are the same again; `None` if they do not.
 
-    >>> from minikv_tools.bodies import Place, PromptPiece
+    >>> from minikv_tools.pieces import Place
     >>> texts = ("Now: it is 14:05. Go.", "Now: it is 14:06. Go.")
     >>> one, two = (PromptItem("prompt", "", (PromptPiece(Place("prompt"), text),), text) for text in texts)
     >>> [item.text for item in first_region(one, two).rest]
@@ -281,4 +282,4 @@ def arranged(ranks: Mapping[Unit, int], data: bytes, lines: bool, lead: int | No
 
 def spot_in(item: PromptItem, at: int) -> Spot | None:
     """The place of a character of an item, or `None` at its end."""
-    return spot_at(Body(item.pieces, {}, {}), at, item.text)
+    return spot_at(Body((item,), {}, {}), at, item.text)
