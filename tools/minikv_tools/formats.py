@@ -30,6 +30,7 @@ from minikv.untrusted import parse_json
 from minikv_tools.usage import attributes_of
 
 _FORMS = json.loads(Path(__file__).with_name("formats.json").read_text("utf-8"))
+_TELLING = tuple([form["has"][0].rstrip("*") for form in _FORMS])  # the beginnings of a field of each
 _WRAPPERS = ("proxy_server_request", "request", "body", "request_body", "request_json", "payload", "kwargs", "data",
              "params", "input", "obj")  # fmt: skip
 CALLED = "parts called"  # what an API calls the parts of a body, where a form says it
@@ -132,6 +133,8 @@ def object_of(value: Any) -> Mapping[str, Any]:
 def _formed(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The request in an entry of a known form, an empty one where such an entry holds none; `None` for other forms."""
     said = {**entry, **object_of(attributes_of(entry["attributes"]))} if "attributes" in entry else entry
+    if not any(name.startswith(_TELLING) for name in said):
+        return None
     form = next((form for form in _FORMS if all(_at(said, path) is not None for path in form["has"])), None)
     if form is None:
         return None

@@ -182,8 +182,8 @@ def _objects(
 ) -> Iterator[Mapping[str, Any]]:
     """`entry`, and what lies in it under one of `keys`, so many levels deep."""
     yield entry
-    for key in keys if depth else ():
-        inner = attributes_of(entry.get(key))
+    for key in filter(entry.__contains__, keys if depth else ()):
+        inner = attributes_of(entry[key])
         if isinstance(inner, Mapping):
             yield from _objects(inner, keys, depth - 1)
 

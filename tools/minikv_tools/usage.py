@@ -80,7 +80,8 @@ def _usage(part: Mapping[str, Any]) -> Usage | None:
 
 
 def _tokens(said: Mapping[str, Any], kind: str) -> int | None:
-    return next((n for name in _NAMES[kind] if type(n := said.get(name)) is int and 0 <= n <= _MOST), None)
+    names = filter(said.__contains__, _NAMES[kind])
+    return next((n for name in names if type(n := said[name]) is int and 0 <= n <= _MOST), None)
 
 
 def attributes_of(value: Any) -> Any:
