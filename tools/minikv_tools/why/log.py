@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from os import PathLike, fspath
@@ -82,6 +84,19 @@ class LogReport(Share):
         }
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Pause the garbage collector: the work makes no cycles, and a collection passes over all that is kept."""
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if paused:
+            gc.enable()
+
+
+@_uncollected()
 def survey(
     log: FileName | Iterable[Mapping[str, Any] | str | bytes], name: str = "log", by: str = "", sessions: bool = True
 ) -> LogReport:
