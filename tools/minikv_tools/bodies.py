@@ -72,8 +72,10 @@ class Body(NamedTuple):
         return IDS in [item.name for item in self.items]
 
 
-def read_body(entry: Mapping[str, Any]) -> Body:
+def read_body(entry: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Body:
     """The prompt of a request body, or of an entry of a log that holds one; `ValueError` where there is none.
+
+    `found` is the body that is known to be in the entry.
 
     >>> body = read_body({"model": "m", "messages": [{"role": "user", "content": "Hi"}], "temperature": 0})
     >>> body.text, body.namespace, body.settings
@@ -82,7 +84,7 @@ def read_body(entry: Mapping[str, Any]) -> Body:
     Traceback (most recent call last):
     ValueError: there are no messages and no prompt: expected a request, not the fields hash_ids
     """
-    body = request_in(entry)
+    body = found or request_in(entry)
     if body is None:
         rule = f"expected a request, not the fields {fields_of(entry)}"
         raise ValueError(f"there are no messages and no prompt: {rule}")

@@ -27,7 +27,7 @@ from minikv.files import FileName
 from minikv.traffic.trace_file import TraceError, located, open_trace
 from minikv.untrusted import parse_json
 from minikv_tools.bodies import Body, read_body
-from minikv_tools.formats import fields_of, left_out
+from minikv_tools.formats import fields_of, left_out, request_in
 
 LARGEST_LIST = 2**28  # bytes of a file that is one JSON value
 _SAMPLE, _LONG = 1000, 2**20  # lines, bytes
@@ -119,10 +119,11 @@ class RequestLog:
         if finishes(entry, self._received):
             return entry, None
         self._fields = self._fields or fields_of(entry)
-        if reason := left_out(entry):
+        found = request_in(entry)
+        if reason := left_out(entry, found):
             self.reasons[reason] += 1
             return None
-        body = read_body(entry)
+        body = read_body(entry, found)
         self.ids = body.has_ids if self.ids is None and body.items else self.ids
         if body.items and body.has_ids != self.ids:
             raise ValueError("the log has both text prompts and token ids: expected only one kind")

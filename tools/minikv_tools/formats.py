@@ -74,13 +74,15 @@ def request_in(entry: Mapping[str, Any], depth: int = _DEEPEST_WRAP) -> Mapping[
     return {**body, "input": said} if sent and isinstance(said, (str, list)) else None
 
 
-def left_out(entry: Mapping[str, Any]) -> str:
+def left_out(entry: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> str:
     """Why an entry of a log is not one request with its whole prompt; empty where it is.
+
+    `found` is the request that is known to be in it.
 
     >>> left_out({"prompt": ["Hi", "Ho"]}), left_out({"hash_ids": [1]}), left_out({"prompt": "Hi"})
     ('with a batch of prompts', 'with the fields hash_ids', '')
     """
-    body = request_in(entry) or {}
+    body = found or request_in(entry) or {}
     prompt = body.get("prompt")
     if isinstance(prompt, list) and len(prompt) > 1 and not isinstance(prompt[0], int):
         return "with a batch of prompts"
