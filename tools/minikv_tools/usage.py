@@ -8,7 +8,7 @@ of Langfuse, they are not. A `Usage` always has the whole prompt. The names and 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,26 +39,33 @@ def read_usage(entry: Mapping[str, Any]) -> Usage | None:
     >>> read_usage({"usage": {"input_tokens": 9, "cache_read_input_tokens": 2048, "cache_creation_input_tokens": 300}})
     Usage(prompt=2357, read=2048, written=300, written_1h=None)
     """
-    found = [usage for part in objects_in(entry, _COUNTS) if (usage := _usage(part)) is not None]
+    return usage_in(objects_in(entry))
+
+
+def usage_in(said: Iterable[Mapping[str, Any]]) -> Usage | None:
+    """The usage that one of the objects in a log's entry tells of, as `read_usage`.
+
+    >>> usage_in([{}, {"input_tokens": 9}])
+    Usage(prompt=9, read=None, written=None, written_1h=None)
+    """
+    found = [usage for part in said if _COUNTS & part.keys() and (usage := _usage(part)) is not None]
     return next((usage for usage in found if usage.read is not None), found[0] if found else None)
 
 
-def objects_in(entry: Any, names: Set[str], depth: int = _DEEPEST) -> Iterator[Mapping[str, Any]]:
-    """The objects of a response in a log's entry that have one of `names`, the innermost first.
+def objects_in(entry: Any, depth: int = _DEEPEST) -> Iterator[Mapping[str, Any]]:
+    """The objects in a log's entry that may be of a response, the innermost first.
 
-    >>> [*objects_in({"response": {"body": {"usage": {"input_tokens": 9}}}}, {"input_tokens"})]
-    [{'input_tokens': 9}]
+    >>> [*objects_in({"response": {"usage": {"input_tokens": 9}}})][0]
+    {'input_tokens': 9}
     """
     if isinstance(entry, list) and depth:  # of answers, or of a stream's chunks
         for item in entry:
-            yield from objects_in(item, names, depth - 1)
+            yield from objects_in(item, depth - 1)
     if not isinstance(entry, Mapping):
         return
     for key in filter(entry.__contains__, _NAMES["holders"] if depth else ()):
-        inner = attributes_of(entry[key]) if key == "attributes" else entry[key]
-        yield from objects_in(inner, names, depth - 1)
-    if names & entry.keys():
-        yield entry
+        yield from objects_in(attributes_of(entry[key]) if key == "attributes" else entry[key], depth - 1)
+    yield entry
 
 
 def _usage(part: Mapping[str, Any]) -> Usage | None:

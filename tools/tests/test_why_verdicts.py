@@ -18,7 +18,7 @@ from minikv.cli import main
 from minikv_tools import survey
 from minikv_tools.bodies import read_body
 from minikv_tools.formats import stored_history
-from minikv_tools.usage import Usage
+from minikv_tools.usage import Usage, objects_in
 from minikv_tools.why.providers import Prediction
 from minikv_tools.why.verdicts import Billed, Verdict, parts_changed, read_verdict, response_id
 
@@ -77,8 +77,8 @@ COMPARED = {"prompt_cache_options": {"comparison_response_id": "resp_1"}}
 def test_a_verdict_is_read_where_the_api_puts_it(request_of, response, verdict):
     request = {"prompt": "Hi", **request_of}
     for entry in ({"request": request, "response": response}, {**request, "response": response}):
-        assert read_verdict(entry, read_body(entry)) == verdict
-    assert response_id({"response": response}) == response.get("id", "")
+        assert read_verdict([*objects_in(entry)], read_body(entry)) == verdict
+    assert response_id([response]) == response.get("id", "")
 
 
 @pytest.mark.parametrize(("more", "part"), [

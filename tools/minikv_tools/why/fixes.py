@@ -55,10 +55,13 @@ class Share:
     lost: int = 0
     extra: int = 0
 
-    def add(self, *counts: int) -> None:
+    def add(self, requests: int, size: int, reused: int, lost: int, extra: int = 0) -> None:
         """Count more requests: their number, their bytes, what is reused of them, lost, and sent besides."""
-        for name, count in zip(("requests", "size", "reused", "lost", "extra"), counts):
-            setattr(self, name, getattr(self, name) + count)
+        self.requests += requests
+        self.size += size
+        self.reused += reused
+        self.lost += lost
+        self.extra += extra
 
     def figures(self) -> dict[str, float]:
         """The counts, and the hit rates before and after the fix."""

@@ -16,9 +16,10 @@ from minikv.traffic.trace_tree import PrefixTree
 from minikv_tools.bodies import Body
 from minikv_tools.exports import RequestLog, log_lines
 from minikv_tools.logs import ABSENT, Units, conversation_of, field_of, time_of
-from minikv_tools.usage import Usage, read_usage
+from minikv_tools.usage import Usage, objects_in, usage_in
 from minikv_tools.why.breaks import Break, Breaks, LoggedRequest, Turns, general_place
 from minikv_tools.why.fixes import MANY, BreakingPlace, Fixes, Gains, Share, best_fix
+from minikv_tools.why.providers import providers_of
 from minikv_tools.why.rewrites import ALL
 from minikv_tools.why.symbols import LEAST, SPREAD, Cause, tail_change
 from minikv_tools.why.texts import common_run, shared_length
@@ -27,6 +28,7 @@ from minikv_tools.why.verdicts import Billed, Verdicts, predictions, read_verdic
 LARGEST_TREE = 2**30  # bytes of text that is not shared
 _SAMPLE, _NOTHING = 2**17, (0, 0)  # characters
 _FIGURES = ("requests", "reused", "lost", "hits", "continued", "sessions", "unread")
+Said = list[Mapping[str, Any]]
 _CAUSES = 24  # places that are looked for in one request
 
 
@@ -142,16 +144,16 @@ class _Survey:
 
     def take(self, entry: dict[str, Any], body: Body | None) -> None:
         """One request of the log, or the end of one."""
-        rid = str(entry.get("rid", ""))
+        rid, said = str(entry.get("rid", "")), [*objects_in(entry)]
         if body is None:
             if came := self._received.pop(rid, None):
-                self._bill(entry, *came)
+                self._bill(entry, said, *came)
             return
         report, session = self.report, conversation_of(entry) if self._sessions else None
         turn = LoggedRequest(report.requests, report.log.line, body)
         text = turn.text.encode("utf-8", "surrogatepass")
         reused, latest = self._insert(text, turn)
-        report.add(1, len(text), reused)
+        report.add(1, len(text), reused, 0)
         report.sample += turn.text[: max(0, _SAMPLE - len(report.sample))]
         self._before = before = self._turns.before(turn, session)
         begins = [item.text for item in turn.items[:1]], [item.name for item in turn.items if item.part != "messages"]
@@ -160,8 +162,8 @@ class _Survey:
         like = before or next(filter(None, others), None)
         came = turn, like, reused / max(1, len(text))
         self._received.update({rid: came} if rid else {})
-        self._bill(entry, *came)
-        self._judge(entry, turn, like)
+        self._bill(entry, said, *came)
+        self._judge(said, turn, like)
         self._compare(like, turn, reused)
         self._first.update(dict.fromkeys(keys, turn.number))
         group = field_of(entry, self._by) if self._by else ""
@@ -169,14 +171,15 @@ class _Survey:
         self._fixes.add(turn.root, turn.items, reused, len(text), group, before.number if before else None)
         self._turns.add(turn, session)
 
-    def _bill(self, entry: dict[str, Any], turn: LoggedRequest, like: LoggedRequest | None, share: float) -> None:
+    def _bill(self, entry: dict[str, Any], said: Said, turn: LoggedRequest, like: LoggedRequest | None, share: float
+              ) -> None:  # fmt: skip
         """Count the bill of a request, of which a cache without a limit would reuse `share`."""
-        usage = read_usage(entry)
+        usage = usage_in(said)
         if usage is None or usage.read is None:
             return
         turn.body = turn.body._replace(time=time_of(entry), usage=usage)
         found = None
-        if like and round(share * usage.prompt) > usage.read:
+        if like and round(share * usage.prompt) > usage.read and providers_of(like.body, turn.body):
             units = Units(ids=turn.body.has_ids)
             shared, length = (units.count(text) for text in (_shared(like.text, turn.text), turn.text))
             found = next(iter(predictions(like.body, turn.body, shared, length, units)), None)
@@ -184,12 +187,12 @@ class _Survey:
         billed.count(usage, share, found)
         self._bills[turn.number] = billed, usage
 
-    def _judge(self, entry: dict[str, Any], turn: LoggedRequest, like: LoggedRequest | None) -> None:
+    def _judge(self, said: Said, turn: LoggedRequest, like: LoggedRequest | None) -> None:
         """Count the provider's verdict on a request, about the one that it names, or else the one that is like it."""
-        if verdict := read_verdict(entry, turn.body):
+        if verdict := read_verdict(said, turn.body):
             named = self._turns.get(self._responses.get(verdict.about)) if verdict.about else like
             self.report.verdicts.add(verdict, named and named.body, turn.body, turn.line)
-        if name := response_id(entry):
+        if name := response_id(said):
             self._responses[name] = turn.number
 
     def _insert(self, text: bytes, turn: LoggedRequest) -> tuple[int, int | None]:
@@ -313,7 +316,7 @@ class _Survey:
                 billed.fix(
                     usage, *(size / max(1, request.size) for size in (request.reused, saved.get(ALL, _NOTHING)[0]))
                 )
-            self.report.groups.setdefault(request.group, Share()).add(1, request.size, request.reused)
+            self.report.groups.setdefault(request.group, Share()).add(1, request.size, request.reused, 0)
             for cause, gain in saved.items():
                 gains[cause][request.group].add(0, 0, 0, *gain)
             every = saved.get(ALL, _NOTHING)[0]

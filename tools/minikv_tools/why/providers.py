@@ -76,10 +76,10 @@ def providers_of(*bodies: Body) -> list[str]:
     if found := _GPT.search(model):
         since = (5, 6) <= (int(found[1] or 0), int(found[2] or 0)) < (30,)  # gpt-35 is Azure's name for GPT-3.5
         return ["openai" if since else "openai before"]
-    named = {name for body in bodies for name in body.settings}
-    named |= {piece.mark for body in bodies for piece in body.pieces}
     if model.strip():
         return []
+    named = {name for body in bodies for name in body.settings}
+    named |= {piece.mark for body in bodies for piece in body.pieces}
     fits = {key: len(named.intersection(rules["fields"])) for key, rules in RULES.items()}
     return [key for key, count in fits.items() if count == max(1, *fits.values())]
 

@@ -31,9 +31,12 @@ def second_change(one: Body, two: Body) -> PromptChange | None:
         return None
     first = found = Breaks().between(left, right)
     for _ in range(_STEPS):
-        if found.harmless or found.kind in HISTORY:
+        if found.kind == "messages reordered":
+            left, right = _apart(*_as_many(left, right))
+        elif found.harmless or found.kind in HISTORY:
             return None
-        left, right = _apart(*Rewrites().learn(found[:2], left, right, whole))
+        else:
+            left, right = _apart(*Rewrites().learn(found[:2], left, right, whole))
         if not left or not right:
             return None
         found = Breaks().between(left, right)
@@ -45,6 +48,14 @@ def second_change(one: Body, two: Body) -> PromptChange | None:
     places = [spot.place for spot in found.spots if spot]
     where = PLACED.get(edited_kind(places[0].name, places[0].field), "") if places else ""
     return PromptChange(found.kind, f"{where} {places[0] if places else found.place}".strip())
+
+
+def _as_many(left: Sequence[PromptItem], right: Sequence[PromptItem]) -> Sides:
+    """What is left of two lists after the messages that both have, in another order; one, if it has such parts."""
+    ends = range(2, min(len(left), len(right)) + 1)
+    same = (end for end in ends if {item.text for item in left[:end]} == {item.text for item in right[:end]})
+    end = next(same, 1)
+    return left[end:], right[end:]
 
 
 def _apart(left: Sequence[PromptItem], right: Sequence[PromptItem]) -> Sides:

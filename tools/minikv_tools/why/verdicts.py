@@ -13,7 +13,7 @@ gone. The reasons, and what each of them is about, are in `verdicts.json`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from minikv_tools.bodies import Body
 from minikv_tools.formats import object_of
 from minikv_tools.logs import Units, field_of
 from minikv_tools.report import ReportPart, many
-from minikv_tools.usage import Usage, objects_in
+from minikv_tools.usage import Usage
 from minikv_tools.why.fixes import Share
 from minikv_tools.why.providers import Prediction, RequestPair, predict, providers_of
 
@@ -47,19 +47,20 @@ class Verdict(NamedTuple):
     about: str = ""
 
 
-def read_verdict(entry: Mapping[str, Any], body: Body) -> Verdict | None:
-    """The verdict in a log's entry, whose request is `body`; `None` where none was asked for.
+def read_verdict(objects: Iterable[Mapping[str, Any]], body: Body) -> Verdict | None:
+    """The verdict on request `body` in one of the objects of its log's entry; `None` where none was asked for.
 
     >>> from minikv_tools.bodies import read_body
+    >>> from minikv_tools.usage import objects_in
     >>> said = {"type": "system_changed", "cache_missed_input_tokens": 5000}
     >>> entry = {"request": {"prompt": "Hi", "diagnostics": {"previous_message_id": "msg_1"}},
     ...          "response": {"diagnostics": {"cache_miss_reason": said}}}
-    >>> read_verdict(entry, read_body(entry))
+    >>> read_verdict(objects_in(entry), read_body(entry))
     Verdict(reason='system_changed', about='msg_1')
     """
     about = object_of(body.settings.get("prompt_cache_options")).get("comparison_response_id")
     about = about or object_of(body.settings.get(_ANTHROPIC)).get("previous_message_id") or ""
-    for said in objects_in(entry, {_OPENAI, _ANTHROPIC}):
+    for said in objects:
         if found := object_of(said.get(_OPENAI)):
             return Verdict(str(found.get("reason") or found.get("type")), str(about))
         found = object_of(said.get(_ANTHROPIC))
@@ -70,13 +71,13 @@ def read_verdict(entry: Mapping[str, Any], body: Body) -> Verdict | None:
     return None
 
 
-def response_id(entry: Mapping[str, Any]) -> str:
-    """The id of the response in a log's entry, by which a later request names it; empty where there is none.
+def response_id(objects: Iterable[Mapping[str, Any]]) -> str:
+    """The id of a response in the objects of a log's entry, by which a later request names it; empty without one.
 
-    >>> response_id({"prompt": "Hi", "response": {"id": "resp_1"}})
+    >>> response_id([{"id": "resp_1"}])
     'resp_1'
     """
-    names = (said["id"] for said in objects_in(entry, {"id"}))
+    names = (said.get("id") for said in objects)
     return next((name for name in names if isinstance(name, str) and name.startswith(("msg_", "resp_"))), "")
 
 
