@@ -235,8 +235,9 @@ def _headline(
     changed = None if change in (beside, PromptChange("nothing")) else change
     if found is None:
         fault = None if KINDS[beside.kind].harmless or not changed else beside
-        first = fault and (harmless or fault.kind == "namespace")  # without which nothing is shared
-        return (fault, changed) if first else (change, None if KINDS[kind].harmless else fault)
+        if fault and (harmless or fault.kind == "namespace"):  # without which nothing is shared
+            return fault, changed
+        return change, None if KINDS[kind].harmless else fault
     if found and kind == "extended" and not (found.read or found.kind):
         return PromptChange("too short for the cache"), change
     if found.kind in ("", kind):

@@ -191,7 +191,7 @@ class _Survey:
         """Count the provider's verdict on a request, about the one that it names, or else the one that is like it."""
         if verdict := read_verdict(said, turn.body):
             named = self._turns.get(self._responses.get(verdict.about)) if verdict.about else like
-            self.report.verdicts.add(verdict, named and named.body, turn.body, turn.line)
+            self.report.verdicts.add(verdict, named.body if named else None, turn.body, turn.line)
         if name := response_id(said):
             self._responses[name] = turn.number
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from minikv_tools.pieces import PromptItem
 from minikv_tools.why.breaks import REGION, Items
-from minikv_tools.why.histories import PromptItem, normal_item
+from minikv_tools.why.histories import normal_item
 from minikv_tools.why.symbols import (
     BEGINS_LINE,
     CHANGED,

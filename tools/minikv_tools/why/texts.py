@@ -130,7 +130,7 @@ def keys_moved(one: str, two: str) -> bool:
             left, right = (decode(text, begin)[0] for text in (one, two))
         except (ValueError, RecursionError):
             continue
-        return left == right
+        return bool(left == right)
     return False
 
 
