@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from minikv.errors import bounded
 from minikv_tools.formats import CALLED, fields_of, is_cut, left_out, object_of, points_of, request_in
-from minikv_tools.pieces import IDS, Place, PromptItem, PromptPiece, content_pieces, message_pieces, text_of
+from minikv_tools.pieces import IDS, Place, PromptItem, PromptPiece, content_pieces, json_text, message_pieces
 from minikv_tools.usage import Usage
 
 _PROMPTS = ("messages", "prompt", "input", "system", "instructions")  # what makes an object a body
@@ -91,7 +91,7 @@ def read_body(entry: Mapping[str, Any], found: Mapping[str, Any] | None = None) 
     for name in [name for name in ("extra_body", "toolConfig") if name in body]:  # their fields are the body's
         body = {**body, **object_of(body.get(name))}
     named = {"model": body.get("modelId"), **body}
-    namespace = {key: text_of(named[key]) for key in _NAMESPACE if named.get(key) not in (None, "")}
+    namespace = {key: json_text(named[key]) for key in _NAMESPACE if named.get(key) not in (None, "")}
     settings = {key: value for key, value in body.items() if key not in _IN_PROMPT} | _beside(body)
     items = tuple([item for item in _items(body) if item.text])
     if called := named.get(CALLED):
@@ -152,7 +152,7 @@ def _items(body: Mapping[str, Any]) -> Iterator[PromptItem]:
     yield from _tools(body)
     schemas = [body.get("response_format"), body.get("output_format")]
     schemas += [part.get("format") for key in ("text", "output_config") if isinstance(part := body.get(key), Mapping)]
-    said = [text_of(schema) + "\n" for schema in schemas if schema is not None and schema != {"type": "text"}]
+    said = [json_text(schema) + "\n" for schema in schemas if schema is not None and schema != {"type": "text"}]
     if said:
         yield item_of(PromptPiece(Place("response_format"), text) for text in said)
     for part in ("system", "instructions"):
@@ -210,7 +210,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[PromptItem]:
 
 def _tool(part: str, index: int, marked: tuple[Any, str]) -> list[PromptPiece]:
     tool, mark = marked
-    return [PromptPiece(Place(part, index, _tool_name(tool)), text_of(tool) + "\n", mark)]
+    return [PromptPiece(Place(part, index, _tool_name(tool)), json_text(tool) + "\n", mark)]
 
 
 def _tool_name(tool: Any) -> str:

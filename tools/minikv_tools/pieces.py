@@ -115,7 +115,7 @@ def content_pieces(value: Any, place: Place) -> Iterator[PromptPiece]:
             elif mark is not None:
                 yield from pieces
     else:
-        yield PromptPiece(place, text_of(value))
+        yield PromptPiece(place, json_text(value))
 
 
 def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
@@ -124,7 +124,7 @@ def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
     An image or another file is replaced by a hash of its description, and one of its address's query.
     """
     if not isinstance(part, Mapping):
-        yield PromptPiece(place, text_of(part))
+        yield PromptPiece(place, json_text(part))
         return
     if isinstance(part.get("citations"), Mapping):  # whether to cite, not what was cited
         part = {key: value for key, value in part.items() if key != "citations"}
@@ -135,28 +135,28 @@ def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
         yield PromptPiece(place._replace(field=f"{place.field}.{field}"), part[field])
         return
     if (data := written_document(part)) is not None:
-        yield PromptPiece(place, text_of({key: part[key] for key in part if key != "source"}))
+        yield PromptPiece(place, json_text({key: part[key] for key in part if key != "source"}))
         yield PromptPiece(place._replace(field=f"{place.field}.source.data"), data)
         return
     if FILE.fullmatch(str(kind)):
-        address, *query = _QUERY.split(text_of(part), maxsplit=1)
+        address, *query = _QUERY.split(json_text(part), maxsplit=1)
         hashes = [hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16] for text in (address, *query)]
         yield PromptPiece(place._replace(field=f"{place.field}.{kind}"), f"<|{kind} {'?'.join(hashes)}|>")
     elif kind == "tool_result" or "toolUseId" in part:
         failed = part.get("is_error") is True or part.get("status") == "error"
-        name = text_of(part.get("tool_use_id") or "") + " error" * failed
+        name = json_text(part.get("tool_use_id") or "") + " error" * failed
         yield PromptPiece(place._replace(field=f"{place.field}.tool_use_id"), f"<tool_result {name}>")
         yield from content_pieces(part.get("content") or "", place._replace(field=f"{place.field}.content"))
     else:
-        yield PromptPiece(place, text_of(part))
+        yield PromptPiece(place, json_text(part))
 
 
-def text_of(value: Any) -> str:
+def json_text(value: Any) -> str:
     """A value as templates write it: text as it is, anything else as JSON with its keys in their order.
 
     `cache_control` and `prompt_cache_breakpoint`, which say where to cache, are not in the prompt.
 
-    >>> text_of("Hi"), text_of({"a": 1, "cache_control": {}})
+    >>> json_text("Hi"), json_text({"a": 1, "cache_control": {}})
     ('Hi', '{"a": 1}')
     """
     if isinstance(value, Mapping):

@@ -20,7 +20,7 @@ from minikv_tools.bodies import read_body
 from minikv_tools.formats import stored_history
 from minikv_tools.usage import Usage, objects_in
 from minikv_tools.why.providers import Prediction
-from minikv_tools.why.verdicts import Billed, Verdict, parts_changed, read_verdict, response_id
+from minikv_tools.why.verdicts import Billed, ProviderVerdict, parts_changed, read_verdict, response_id
 
 BLIND = Path(__file__).with_name("blind") / "verdict_log.py"
 NAMES = {"none": "", "no divergence": "no change"}  # the key's words for reasons
@@ -66,12 +66,12 @@ COMPARED = {"prompt_cache_options": {"comparison_response_id": "resp_1"}}
 
 
 @pytest.mark.parametrize(("request_of", "response", "verdict"), [
-    (ASKED, {"diagnostics": None}, Verdict("no change", "msg_1")),
-    (ASKED, {"diagnostics": {"cache_miss_reason": None}}, Verdict("pending", "msg_1")),
+    (ASKED, {"diagnostics": None}, ProviderVerdict("no change", "msg_1")),
+    (ASKED, {"diagnostics": {"cache_miss_reason": None}}, ProviderVerdict("pending", "msg_1")),
     ({"diagnostics": {"previous_message_id": None}}, {"diagnostics": None}, None),
-    (COMPARED, {"prompt_cache_diagnostics": {"type": "cache_hit"}}, Verdict("cache_hit", "resp_1")),
+    (COMPARED, {"prompt_cache_diagnostics": {"type": "cache_hit"}}, ProviderVerdict("cache_hit", "resp_1")),
     (COMPARED, {"prompt_cache_diagnostics": {"type": "cache_miss", "reason": "tools_changed"}},
-     Verdict("tools_changed", "resp_1")),
+     ProviderVerdict("tools_changed", "resp_1")),
     (COMPARED, {}, None), ({}, {"id": "resp_2"}, None),
 ])  # fmt: skip
 def test_a_verdict_is_read_where_the_api_puts_it(request_of, response, verdict):

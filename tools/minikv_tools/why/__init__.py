@@ -18,7 +18,7 @@ from minikv_tools.why.places import Spot, as_body, shown_after, shown_before, sp
 from minikv_tools.why.providers import NOTHING_SHARED, RULES, Prediction
 from minikv_tools.why.second import second_change
 from minikv_tools.why.texts import PromptChange, shared_length
-from minikv_tools.why.verdicts import compared, predictions
+from minikv_tools.why.verdicts import compared, predicted
 
 PAGES = (1, 16, 64)  # tokens
 BLOCK = 16  # tokens: vLLM's default
@@ -208,7 +208,7 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     apart = tuple(sorted(name for name in names if one.namespace.get(name) != two.namespace.get(name)))
     why = f"different {', '.join(apart)}: a different namespace" if apart else ""
     caches = reused_by_each(shared, lengths[1], blocks, units.scale, why)
-    found = predictions(one, two, shared, lengths[1], units)
+    found = predicted(one, two, shared, lengths[1], units)
     found = [] if change.kind == "history at the server" else found
     provider = found[0] if len(found) == 1 and not apart else None
     caches += [Reused(row.title, 0, why) if why else _row(row) for row in found]

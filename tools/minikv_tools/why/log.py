@@ -23,7 +23,7 @@ from minikv_tools.why.providers import providers_of
 from minikv_tools.why.rewrites import ALL
 from minikv_tools.why.symbols import LEAST, SPREAD, Cause, tail_change
 from minikv_tools.why.texts import common_run, shared_length
-from minikv_tools.why.verdicts import Billed, Verdicts, predictions, read_verdict, response_id
+from minikv_tools.why.verdicts import Billed, Verdicts, predicted, read_verdict, response_id
 
 LARGEST_TREE = 2**30  # bytes of text that is not shared
 _SAMPLE, _NOTHING = 2**17, (0, 0)  # characters
@@ -182,7 +182,7 @@ class _Survey:
         if like and round(share * usage.prompt) > usage.read and providers_of(like.body, turn.body):
             units = Units(ids=turn.body.has_ids)
             shared, length = (units.count(text) for text in (_shared(like.text, turn.text), turn.text))
-            found = next(iter(predictions(like.body, turn.body, shared, length, units)), None)
+            found = next(iter(predicted(like.body, turn.body, shared, length, units)), None)
         billed = self.report.billed.setdefault(turn.apart, Billed())
         billed.count(usage, share, found)
         self._bills[turn.number] = billed, usage

@@ -40,14 +40,14 @@ the tools of a server. If the provider saw no change, a gateway undid it. If bot
 first."""
 
 
-class Verdict(NamedTuple):
+class ProviderVerdict(NamedTuple):
     """A provider's verdict on a request: the `reason`, and the id of the earlier response that it is about."""
 
     reason: str
     about: str = ""
 
 
-def read_verdict(objects: Iterable[Mapping[str, Any]], body: Body) -> Verdict | None:
+def read_verdict(objects: Iterable[Mapping[str, Any]], body: Body) -> ProviderVerdict | None:
     """The verdict on request `body` in one of the objects of its log's entry; `None` where none was asked for.
 
     >>> from minikv_tools.bodies import read_body
@@ -56,18 +56,18 @@ def read_verdict(objects: Iterable[Mapping[str, Any]], body: Body) -> Verdict | 
     >>> entry = {"request": {"prompt": "Hi", "diagnostics": {"previous_message_id": "msg_1"}},
     ...          "response": {"diagnostics": {"cache_miss_reason": said}}}
     >>> read_verdict(objects_in(entry), read_body(entry))
-    Verdict(reason='system_changed', about='msg_1')
+    ProviderVerdict(reason='system_changed', about='msg_1')
     """
     about = object_of(body.settings.get("prompt_cache_options")).get("comparison_response_id")
     about = about or object_of(body.settings.get(_ANTHROPIC)).get("previous_message_id") or ""
     for said in objects:
         if found := object_of(said.get(_OPENAI)):
-            return Verdict(str(found.get("reason") or found.get("type")), str(about))
+            return ProviderVerdict(str(found.get("reason") or found.get("type")), str(about))
         found = object_of(said.get(_ANTHROPIC))
         if "cache_miss_reason" in found:
-            return Verdict(str(object_of(found["cache_miss_reason"]).get("type") or "pending"), str(about))
+            return ProviderVerdict(str(object_of(found["cache_miss_reason"]).get("type") or "pending"), str(about))
         if about and said.get(_ANTHROPIC, about) is None:
-            return Verdict("no change", str(about))
+            return ProviderVerdict("no change", str(about))
     return None
 
 
@@ -114,12 +114,12 @@ class Verdicts:
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     differ: dict[tuple[str, str], list[int]] = field(default_factory=dict)
 
-    def add(self, verdict: Verdict, one: Body | None, two: Body, line: int) -> None:
+    def add(self, verdict: ProviderVerdict, one: Body | None, two: Body, line: int) -> None:
         """Compare the verdict on request `two` with what changed since `one`, `None` where that is not known.
 
         >>> from minikv_tools.bodies import read_body
         >>> verdicts, (one, two) = Verdicts(), (read_body({"prompt": said}) for said in ("Hi", "Hi there"))
-        >>> verdicts.add(Verdict("cache_hit"), one, two, 2); verdicts.counts
+        >>> verdicts.add(ProviderVerdict("cache_hit"), one, two, 2); verdicts.counts
         {'cache_hit': {'agree': 1, 'differ': 0, 'unknown': 0}}
         """
         how, theirs = "unknown", _TABLE["reasons"].get(verdict.reason)
@@ -221,12 +221,12 @@ def billed_part(bills: Mapping[str, Billed]) -> ReportPart | None:
     return ReportPart("What was billed", tuple(_SORTED), head, tuple(rows), words=head[:1]) if rows else None
 
 
-def predictions(one: Body, two: Body, shared: int, length: int, units: Units) -> list[Prediction]:
+def predicted(one: Body, two: Body, shared: int, length: int, units: Units) -> list[Prediction]:
     """The predictions for the provider of two requests; two where only its model would tell which of its rules apply.
 
     >>> from minikv_tools.bodies import read_body
     >>> body = read_body({"model": "gpt-4o", "prompt": "Hi"})
-    >>> [found.kind for found in predictions(body, body, 2, 2, Units())]
+    >>> [found.kind for found in predicted(body, body, 2, 2, Units())]
     ['too short for the cache']
     """
     age, scale = 0.0, 0.0
