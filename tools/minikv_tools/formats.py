@@ -143,8 +143,7 @@ def _formed(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if any(_at(said, path) in values for path, values in form.get("not", {}).items()):
         return {}
     body, settings = dict[str, Any](form.get("more", {})), form.get("settings", ())
-    for path in settings:
-        body.update(object_of(_at(said, path)))
+    body.update(pair for path in settings for pair in object_of(_at(said, path)).items())
     said = {**said, **body}
     for part in ("model", "tools", "system", "messages"):
         paths = form.get(part, ())
@@ -153,13 +152,19 @@ def _formed(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
         body[part] = next(found, body.get(part))
     messages, system = body.pop("messages"), body["system"]
     body["system"] = message_of({"parts": object_of(system).get("parts", system)}).get("content", system)
-    while isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], (list, str)):  # a batch of one
-        messages = messages[0]
+    messages = _only(messages)
     if isinstance(messages, Mapping):
         return {**body, **inner} if (inner := request_in(messages, 1)) else {}
     if not isinstance(messages, (str, list)) or (isinstance(messages, str) and _CUT.match(messages)):
         return {}
     return {**body, "prompt" if isinstance(messages, str) or int in map(type, messages) else "messages": messages}
+
+
+def _only(messages: Any) -> Any:
+    """Messages, or those of a batch of one."""
+    while isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], (list, str)):
+        messages = messages[0]
+    return messages
 
 
 def _at(said: Any, path: str) -> Any:

@@ -121,7 +121,7 @@ def content_pieces(value: Any, place: Place) -> Iterator[PromptPiece]:
 def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
     """The pieces of a part of a message: a text, a call of a tool, what a tool returned, or a file.
 
-    An image or another file is replaced by a hash of its description, and one of its address's query.
+    An image or another file is replaced by hashes.
     """
     if not isinstance(part, Mapping):
         yield PromptPiece(place, json_text(part))
@@ -139,9 +139,7 @@ def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
         yield PromptPiece(place._replace(field=f"{place.field}.source.data"), data)
         return
     if FILE.fullmatch(str(kind)):
-        address, *query = _QUERY.split(json_text(part), maxsplit=1)
-        hashes = [hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16] for text in (address, *query)]
-        yield PromptPiece(place._replace(field=f"{place.field}.{kind}"), f"<|{kind} {'?'.join(hashes)}|>")
+        yield PromptPiece(place._replace(field=f"{place.field}.{kind}"), f"<|{kind} {_hashes(json_text(part))}|>")
     elif kind == "tool_result" or "toolUseId" in part:
         failed = part.get("is_error") is True or part.get("status") == "error"
         name = json_text(part.get("tool_use_id") or "") + " error" * failed
@@ -149,6 +147,11 @@ def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
         yield from content_pieces(part.get("content") or "", place._replace(field=f"{place.field}.content"))
     else:
         yield PromptPiece(place, json_text(part))
+
+
+def _hashes(text: str) -> str:
+    """A hash of a file's description, and one of its address's query."""
+    return "?".join(hashlib.sha256(part.encode(errors="replace")).hexdigest()[:16] for part in _QUERY.split(text, 1))
 
 
 def json_text(value: Any) -> str:

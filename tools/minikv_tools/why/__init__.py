@@ -111,9 +111,7 @@ class Explanation:
     @property
     def remedies(self) -> list[str]:
         """The advice, the most important first."""
-        changed, detail = self.change
-        placed = (kind for kind, where in PLACED.items() if detail.startswith(where))
-        late, first = "breakpoint on what changes", next(placed, changed)
+        changed, late, first = self.change.kind, "breakpoint on what changes", _placed(self.change)
         spot = self.spots[0] or self.spots[1]
         in_tools = spot is not None and spot.place.part in ("tools", "functions")
         if in_tools and changed in _LIVE:
@@ -124,8 +122,7 @@ class Explanation:
         if self.also and not doubt and not (self.also.kind == late and vain):
             advice[self.also.kind] = self.also.kind
         if self.then:
-            placed = (kind for kind, where in PLACED.items() if self.then.detail.startswith(where))
-            advice.setdefault(self.then.kind, next(placed, self.then.kind))
+            advice.setdefault(self.then.kind, _placed(self.then))
         found = [kind for kind in advice if not KINDS[kind].harmless] or [changed]
         if changed in _LIVE:
             found.sort(key=lambda kind: kind != late)
@@ -184,6 +181,11 @@ class Explanation:
             "notes": self.notes,
             "caches": [row._asdict() for row in self.caches],
         }
+
+
+def _placed(change: PromptChange) -> str:
+    """The kind whose advice is given: that of an edit, if the change is in an answer or in the result of a tool."""
+    return next((kind for kind, where in PLACED.items() if change.detail.startswith(where)), change.kind)
 
 
 def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int] = HYBRID) -> Explanation:
