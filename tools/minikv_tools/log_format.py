@@ -1,4 +1,4 @@
-"""Logs of requests, as a format that every command reads which reads traces."""
+"""Logs of requests as a format for every command that reads traces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXPECTED = "messages or prompt (a log)"
 
 
 def as_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The requests of a file as lines of JSON, whatever an export made of them.
+    """The requests of a file as lines of JSON, whatever form an export gave them.
 
     >>> list(as_lines([b'[{"prompt": "Hi"},', b'{"prompt": "Ho"}]']))
     [b'{"prompt": "Hi"}', b'{"prompt": "Ho"}']
@@ -47,9 +47,9 @@ def read(source: TraceSource) -> Traffic:
 
 
 def estimated(traffic: Traffic, text_bytes: int | None) -> Traffic:
-    """Traffic that is counted in bytes, with each `text_bytes` of them counted as a token: an estimate.
+    """Return traffic that is counted in bytes with every `text_bytes` of them counted as one token: an estimate.
 
-    With `None` it is as it is. `ValueError` says where there is nothing to estimate.
+    With `None`, nothing changes. Raises `ValueError` if it is counted in tokens, or if a block doesn't divide evenly.
 
     >>> from minikv.tokens import pack
     >>> from minikv.traffic import TraceRequest

@@ -88,7 +88,7 @@ def test_a_model_that_is_not_known_is_planned_for_by_the_bytes_that_it_keeps(cap
     assert given["prefill_flops"] is None
     said = plan(capsys, "--bytes-per-token", "24KiB", "--bytes-per-sequence", "73MiB", "--memory", "60GiB")[1]
     about = "As given, 24 KiB per token and 73 MiB per prompt; the cache may use 60 GiB: 2,621,440 tokens, minus "
-    assert about + "windows and states of prompts. FLOPs and times of prefill need a model." in said
+    assert about + "windows and states of prompts. FLOPs and prefill times need a model." in said
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_what_the_layers_keep_is_a_table_with_conventions(capsys, tmp_path):
     page = (tmp_path / "plan.html").read_text("utf-8")
     for said in ("What the layers keep", "73.69 MiB", "sums in fp32, as in SGLang; vLLM takes the type of the model",
                  "The smallest prefix that vLLM reuses has 1,056 tokens", "LRU in vLLM",
-                 "SGLang comes near that", "Its FLOPs are not counted."):  # fmt: skip
+                 "SGLang comes close to that", "Its FLOPs are not counted."):  # fmt: skip
         assert said in out
         assert said in page
     assert status == 0
@@ -179,7 +179,7 @@ def test_a_picture_needs_resvg(capsys, tmp_path, monkeypatch):
         (["--memory", "60GiB"], "memory needs a model or bytes_per_token, and neither is given"),
         (["--bytes-per-sequence", "1MiB"], "bytes_per_sequence needs a model or bytes_per_token"),
         (["--bytes-per-token", "1KiB", "--dtype", "fp8"], "dtype needs a model, which is not given"),
-        ([*LLAMA, "--bytes-per-token", "1KiB"], "leave out either this or the model"),
+        ([*LLAMA, "--bytes-per-token", "1KiB"], "leave out either it or the model"),
         ([*LLAMA, "--bytes-per-sequence", "1KiB"], "bytes_per_sequence is for a model that is not known"),
         (["--tp", "2"], "tp needs a model, which is not given"),
         (["--state-dtype", "bf16"], "state_dtype needs a model, which is not given"),
@@ -217,7 +217,7 @@ def test_bytes_are_no_tokens_of_a_model(capsys, tmp_path):
     for trace, made in ((str(log), "add"), ("day.jsonl", "make it again with minikv trace")):
         status, _, err = plan(capsys, "--model", "llama-3.1-8b", trace=trace)
         assert status == 2
-        assert f"is counted in bytes, a model in tokens: {made} --tokenizer FOLDER; or, for an estimate, add " in err
+        assert f"is counted in bytes, a model in tokens: {made} --tokenizer FOLDER; for an estimate, add " in err
     status, _, err = plan(capsys, "--ttl", "60", trace=str(log))
     assert (status, "has no times" in err) == (2, True)
 

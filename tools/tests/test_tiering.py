@@ -221,7 +221,7 @@ def test_tiers_are_a_text():
     [
         ({}, "tiers needs a model or bytes_per_token, and neither is given"),
         ({"model": "llama-3.1-8b", "memory": "1GiB"}, "memory is given twice"),
-        ({"model": "gemma-3-12b"}, "which makes hits optimistic, give only bytes_per_token 65536"),
+        ({"model": "gemma-3-12b"}, "which overestimates the hits, give bytes_per_token 65536 in place"),
     ],
 )
 def test_a_plan_that_tiers_do_not_fit_is_refused(options, said):
@@ -247,7 +247,8 @@ def test_without_a_model_tiers_have_hits_and_load_all_of_them():
     assert found == [[getattr(tier, field) for field in fields[:3]] + [None] * 3 for tier in model.tiers]
     section = next(one for one in PlanWords(given).sections() if one.title == "Tiers")
     assert (
-        "All that is found is loaded: what is worth it, and the prefill left, need its FLOPs." in section.sentences[1]
+        "Everything found is loaded: only a model's FLOPs tell what is worth loading and how much prefill is left."
+        in section.sentences[1]
     )
     assert (section.head[4], len(section.head), [row[0] for row in section.rows]) == (
         "adds hits", 7, ["gpu", "host", "disk"],

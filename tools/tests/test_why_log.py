@@ -74,7 +74,7 @@ def test_a_conversation_that_the_log_names_is_believed():
     report = survey(lines(*named))
     assert [place.lines for place in report.places] == [(1, 3)]
     assert report.as_json(1)["sessions"] == {"session_id": 1}
-    assert "Conversations by session_id: 1 of 3 requests." in repr(report)
+    assert "In 1 of 3 requests, session_id says which conversation continues." in repr(report)
 
 
 @pytest.mark.parametrize("session", [
@@ -352,11 +352,12 @@ cache would reuse 63.0%.
 
 model     requests  tokens billed   read  yours  the provider's  too short    new
 no model         3            120  25.0%  25.0%           20.8%       0.0%  29.2%
-yours: with the causes below fixed, or with breakpoints, keys and settings as the provider wants
-them.
+yours: would be read if the causes below were fixed, or if breakpoints, keys and settings fit the
+rules.
 the provider's: sent before, and should have been read; the entry expired, was evicted, or is on
 another machine.
-too short: sent before, below the provider's minimum.
+too short: sent before, but below the provider's minimum.
+new: all others.
 
 lost bytes  of all  hits then  breaks  place   kind of change
         44   26.7%      63.0%       1  prompt  clock

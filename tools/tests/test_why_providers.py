@@ -63,7 +63,7 @@ def test_a_model_has_its_provider_and_its_least_length(model, key, least):
         begin = len("<|im_start|>user\n")
         shorter, enough = (between(asked(length - begin), asked(length - begin)) for length in (least - 20, least))
         assert (shorter.kind, shorter.read) == ("too short for the cache", 0)
-        assert enough.kind == "" or enough.detail.endswith("this platform may differ")
+        assert enough.kind == "" or enough.detail.endswith("on this platform it may differ")
         assert 0 < enough.read <= least
 
 
@@ -86,7 +86,7 @@ def test_what_is_unsure_is_the_length_of_what_is_read():
     one = {"model": "claude-next", "messages": [part("x" * 2000, **CACHE)]}
     found = between(one, {**one, "messages": [*one["messages"], part("y" * 5000, **CACHE)]})
     assert (found.unsure, found.read, found.detail) == (
-        True, 2017, "perhaps: about 2,017 tokens; at least 512 to 4,096 needed"
+        True, 2017, "perhaps: about 2,017 tokens; the minimum is 512 to 4,096"
     )  # fmt: skip
 
 
@@ -149,7 +149,10 @@ def rounds_of(together, rounds):
     return [{"role": "assistant", "content": calls}, {"role": "user", "content": results}] * rounds
 
 
-FAR = "messages[0] (user), content[0] is position {}, counted from the breakpoint; the provider looks at 20"
+FAR = (
+    "messages[0] (user), content[0] is position {}, counting back from the new breakpoint (position 1); "
+    "the provider checks only 20"
+)
 
 
 @pytest.mark.parametrize(("together", "rounds", "detail"), [
@@ -177,7 +180,7 @@ def test_a_named_model_of_another_provider_has_no_row_of_one_of_the_two():
 
 
 TOO_MANY, TOO_LATE = (
-    "5 breakpoints, at most 4; the last is 5m at system[4]",
+    "5 breakpoints, but only 4 are allowed; the last is 5m at system[4]",
     "a longer lifetime comes after a shorter one: {}",
 )
 
@@ -315,7 +318,7 @@ def test_an_entry_of_openais_is_surely_kept_for_a_time_and_gone_after_a_longer_o
 )
 def test_a_pause_is_told_in_minutes_or_in_hours(age, says):
     body = opus(text(LONG, **CACHE))
-    assert between(body, body, age).detail == f"{says} later, kept for 5m"
+    assert between(body, body, age).detail == f"{says} later; the entry is kept for 5m"
 
 
 @pytest.mark.parametrize(("changed", "kept"), [

@@ -57,8 +57,8 @@ def test_the_report_names_each_way_to_differ_with_its_first_line(made, capsys):
     assert main(["why", str(log)]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     first = next(row["line"] for row in key if row["verdict"] == "model_changed" and row["changed"] == ["nothing"])
-    assert f"model_changed, but here nothing changed: 4 requests, the first in line {first}." in printed
-    assert "something behind the log did" in printed
+    assert f"model_changed, but in the log nothing changed: 4 requests, the first in line {first}." in printed
+    assert "something changed between it and the provider" in printed
 
 
 ASKED = {"diagnostics": {"previous_message_id": "msg_1"}}

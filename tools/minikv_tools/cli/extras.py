@@ -1,4 +1,4 @@
-"""The first questions of the commands: what is their help, is a package there, and can a file be written?"""
+"""The first steps of the commands: read the help, look for a package, check that a file can be written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXTRAS = {
 
 
 def help_texts(command: str) -> list[str]:
-    """The parts of a command's help, which is in a text file of its name.
+    """The parts of a command's help, which is in a text file with the command's name.
 
     >>> help_texts("plan")[0].splitlines()[0]
     'examples:'
@@ -35,7 +35,7 @@ def need(what: str, *packages: str) -> None:
 
 
 def require_apart(read: str, *paths: str | None) -> None:
-    """Refuse files that cannot be written, or that are the one which is read; `None` is no file.
+    """Refuse to write to `paths` that cannot be written, or to the file that is read; a path of `None` is skipped.
 
     >>> require_apart("day.jsonl", "new.csv", None)
     """

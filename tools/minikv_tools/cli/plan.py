@@ -36,7 +36,7 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
     (plan.epilog,) = help_texts("plan")
     add_traffic(plan)
     plan.add_argument("--text-bytes-per-token", type=positive, metavar="N",
-                      help="without a tokenizer: count N bytes of text as a token, an estimate")  # fmt: skip
+                      help="without a tokenizer, estimate: count N bytes of text as one token")  # fmt: skip
     _add_model(plan)
     plan.add_argument("--ttl", type=seconds_list, default=(), metavar="SECONDS",
                       help="the cost of dropping entries after so many seconds: 60,300,3600")  # fmt: skip
@@ -51,9 +51,9 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
 def _add_model(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--model", metavar="NAME|FILE", help="a config.json, its folder, or a name such as llama-3.1-8b")
     plan.add_argument("--bytes-per-token", type=option(memory_size), metavar="SIZE",
-                      help="in place of --model: what a token takes on each GPU, such as 72KiB")  # fmt: skip
+                      help="in place of --model: bytes per token on each GPU, such as 72KiB")  # fmt: skip
     plan.add_argument("--bytes-per-sequence", type=option(memory_size), metavar="SIZE",
-                      help="what each prompt takes besides, for states and windows")  # fmt: skip
+                      help="bytes that each prompt adds for states and windows, if it has any")  # fmt: skip
     plan.add_argument("--memory", type=option(memory_size), metavar="SIZE",
                       help="memory that the cache may use on each GPU, such as 60GiB")  # fmt: skip
     plan.add_argument("--tiers", metavar="TIERS",
@@ -130,7 +130,7 @@ def _about(options: argparse.Namespace, terms: Terms) -> str:
             said += ", but one long prompt's windows and states take more"
         elif kept:
             said += ", minus windows and states of prompts"
-    unsaid = "Its FLOPs are not counted." if options.model else "FLOPs and times of prefill need a model."
+    unsaid = "Its FLOPs are not counted." if options.model else "FLOPs and prefill times need a model."
     return said + ("." if terms.cost else f". {unsaid}")
 
 

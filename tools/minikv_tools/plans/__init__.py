@@ -34,7 +34,7 @@ class Terms:
     are times to live in seconds. The first `warm_up` of the requests fills the cache without being counted. With
     several `gpus` all bytes are those of one of them. A trace may count another `unit` than tokens. `layers` says where
     the bytes of a token come from, and what every prompt keeps for itself. `tiers` begin with the memory itself.
-    `context` is the most tokens of a prompt that the model's config allows; 0 is not known.
+    `context` is the longest prompt that the model's config allows, in tokens, or 0 if it is not known.
     """
 
     block_size: int
@@ -86,7 +86,7 @@ class Terms:
             _require_none(own, "needs a model, which is not given")
             layers = _as_given(sizes, {"tiers": tiers, "memory": memory})
         else:
-            _require_none(sizes, "is for a model that is not known: leave out either this or the model")
+            _require_none(sizes, "is for a model that is not known: leave out either it or the model")
             layers = _layers_of(model, dtype, tp, state_dtype)
         memory = _memory_in_bytes(memory, levels, layers)
         if model is not None:
@@ -103,7 +103,7 @@ class Terms:
             how = "add" if traffic.format == "log" else "make it again with minikv trace"
             estimate = "for an estimate, add --text-bytes-per-token 4"
             raise ValueError(
-                f"{traffic.name} is counted in bytes, a model in tokens: {how} --tokenizer FOLDER; or, {estimate}"
+                f"{traffic.name} is counted in bytes, a model in tokens: {how} --tokenizer FOLDER; {estimate}"
             )
         if self.lifetimes and not traffic.timed:
             raise ValueError(f"{traffic.name} has no times, which a time to live needs")
@@ -133,7 +133,7 @@ def _require_none(given: Mapping[str, Any], why: str) -> None:
 
 
 def _as_given(sizes: Mapping[str, int | str | None], uses: Mapping[str, Any]) -> KVLayers:
-    """What an unknown model keeps of each token, and of each prompt besides, if there are `uses` for it."""
+    """The bytes that an unknown model keeps per token and, in addition, per prompt, if there are `uses` for them."""
     token, sequence = sizes.values()
     if token is None:
         _require_none({**uses, **sizes}, "needs a model or bytes_per_token, and neither is given")
@@ -160,8 +160,8 @@ def _memory_in_bytes(memory: int | str | None, tiers: Sequence[Tier], layers: KV
         raise ValueError("memory is given twice: tiers has a gpu, too")
     if tiers and layers.bytes_per_sequence:
         raise ValueError(
-            "tiers counts only blocks, no windows or states: to leave these out, which makes hits optimistic, give "
-            f"only bytes_per_token {layers.bytes_per_token} (and no model)"
+            "tiers counts only blocks, not windows or states. To ignore those, which overestimates the hits, give "
+            f"bytes_per_token {layers.bytes_per_token} in place of the model"
         )
     if memory is None:
         return tiers[0].bytes if tiers else None
@@ -198,8 +198,8 @@ class PlanPoint:
 
     Where each prompt keeps windows or states besides its blocks, no number of `tokens` fits. `own_conversation_hits`
     are blocks that the conversation itself had sent before (`None`: not known). The hits save `tokens_saved` tokens of
-    prefill and `flops_saved` FLOPs. Too large requests were served without the cache. `grid_hit_rate` counts only what
-    ends at a multiple of the plan's `smallest_prefix`, as vLLM does for layers with states (`None`: there are none).
+    prefill and `flops_saved` FLOPs. Too large requests were served without the cache. `grid_hit_rate` counts only
+    multiples of the plan's `smallest_prefix`, as vLLM does for layers with states (`None`: there are none).
     """
 
     blocks: int

@@ -18,7 +18,7 @@ _NOT_SAID = ("longest_prompt", "cost")
 def plan_object(plan: Plan) -> dict[str, Any]:
     """The plan as an object of JSON: shares from 0 to 1, sizes in blocks, in the trace's units and in bytes.
 
-    With several `gpus`, bytes and rates are of one of them.
+    With several `gpus`, bytes and rates are those of one GPU.
 
     >>> from minikv_tools.plans import Terms
     >>> from minikv_tools.plans.planning import TraceTree, make_plan
@@ -33,7 +33,7 @@ def plan_object(plan: Plan) -> dict[str, Any]:
 def curve_csv(plan: Plan) -> str:
     """The curve as CSV, a line for each size.
 
-    Bytes are of one GPU. With tiers, a line also has the hours at its size, and the name of the tier that is as large.
+    Bytes are those of one GPU. With tiers, a line also has the hours at its size, and the name of a tier of that size.
 
     >>> from minikv_tools.plans import Terms
     >>> from minikv_tools.plans.planning import TraceTree, make_plan

@@ -69,7 +69,8 @@ class PlanWords:
         during = f" in {plan.seconds:,.0f} s" if plan.seconds else ""
         mean = plan.prompt_tokens / plan.requests if plan.requests else 0
         beyond = plan.prompts_beyond_context
-        context = f"; {beyond:,} exceed the model's context of {plan.context:,} tokens" if beyond else ""
+        said = f"; {many(beyond, 'exceeds', 'exceed')} the model's context of {plan.context:,} tokens"
+        context = said if beyond else ""
         return (
             f"{many(plan.requests, 'request')}{during}{warm}; prompts of "
             f"{many(count(plan.prompt_tokens), plan.unit[:-1])}, {count(mean)} on average, "
@@ -136,8 +137,8 @@ class PlanWords:
             yield (
                 f"The smallest prefix that vLLM reuses has {prefix:,} tokens: vLLM keeps a state for each block, and "
                 f"makes its blocks that large. The column {_GRID} counts whole blocks of that size. All others count "
-                "as if there were a state wherever a prompt can continue. SGLang comes near that with extra_buffer: it "
-                "keeps a state at the end of each prompt, and where a later one diverges from it."
+                "as if there were a state wherever a prompt can continue. SGLang comes close to that with "
+                "extra_buffer: it keeps a state at the end of each prompt, and one where a later prompt diverges."
             )
         elif plan.bytes_per_sequence:
             yield "Any prefix of whole blocks can be reused."
@@ -223,7 +224,8 @@ class PlanWords:
         )
         times = "Times are calculated, not measured: no load waits for another"
         if not plan.cost:
-            yield f"All that is found is loaded: what is worth it, and the prefill left, need its FLOPs. {times}."
+            only = "only a model's FLOPs tell what is worth loading and how much prefill is left"
+            yield f"Everything found is loaded: {only}. {times}."
             return
         yield f"The GPU computes {count(gpu.rate)}FLOP/s{self.each}. {times}, and none overlaps with computing."
         if links:

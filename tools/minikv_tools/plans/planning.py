@@ -35,13 +35,13 @@ def plan(trace: FileName, model: ConfigSource | None = None, memory: int | str |
     """Return how much cache the traffic of a trace or a log needs: the hits of an LRU cache of each size, and more.
 
     `model` is a config.json, its folder, its contents, or a name such as "llama-3.1-8b"; `memory` is what the cache may
-    use on each GPU, in bytes or as "60GiB". A log is cut into the tokens of `tokenizer`, else into bytes, of which
-    `text_bytes_per_token` are counted as a token, an estimate; `block_size` is for what does not say it.
+    use on each GPU, in bytes or as "60GiB". A log is cut into the tokens of `tokenizer`, else into bytes;
+    `text_bytes_per_token` of them are counted as one token, as an estimate. `block_size` is for traffic without one.
 
     The `options` are those of the command: `dtype` and `state_dtype` of what the model keeps, `tp` GPUs, `weights` of a
     type such as "bf16" to take off the memory first, `ttl` (seconds), `warm_up`, the share of the requests that are not
     counted, and `tiers`, as a text, in place of `memory`. For a model that is not known, give
-    `bytes_per_token` and perhaps `bytes_per_sequence` in place of `model`: then nothing is said of FLOPs and times.
+    `bytes_per_token` and perhaps `bytes_per_sequence` in place of `model`; FLOPs and prefill times are then left out.
     `OSError`, `ValueError` and `TraceError` say what is wrong.
 
     >>> found = plan("synthetic:chat?requests=100", "llama-3.1-8b", "1GiB")
@@ -214,7 +214,7 @@ def knee(hits: Mapping[int, int], hits_at: Callable[[int], int]) -> int:
     """The size at which the curve is highest above the straight line from nothing to its last point.
 
     There, the next block of memory gains as much as the average block of the whole curve: before it more, after it
-    less. (Kneedle, Satopää et al., 2011, on linear axes.) `hits` has the hits at some sizes, in their order, and
+    less. (Kneedle, Satopää et al., 2011, on linear axes.) `hits` has the hits at some sizes, smallest first, and
     `hits_at` finds those at sizes between them.
 
     >>> knee({100: 40, 180: 72, 300: 80, 400: 80}, lambda size: min(80, 4 * size // 10))

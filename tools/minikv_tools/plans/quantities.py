@@ -6,7 +6,7 @@ GIB = 2**30
 
 
 def hours(number: float) -> str:
-    """So many hours, in hours, minutes or seconds.
+    """A time in hours as text, in hours, minutes or seconds.
 
     >>> hours(141.234), hours(0.072977), hours(0.00019), hours(0)
     ('141.2 h', '4.4 min', '0.684 s', '0 s')

@@ -68,7 +68,7 @@ class Tier:
 def read_tiers(tiers: str) -> tuple[Tier, ...]:
     """Return the tiers that a text names: the gpu, then host memory, a disk or both, each larger than the last.
 
-    `ValueError` names the tier, what is wrong with it, and what is expected. The gpu may leave out its rate.
+    `ValueError` names the tier, what is wrong with it, and what is expected. The rate of the gpu may be left out.
 
     >>> read_tiers("gpu=60GB,disk=2TB@7GB/s")[1]
     Tier(name='disk', bytes=2000000000000, rate=7000000000.0)
@@ -117,7 +117,7 @@ class TierPoint:
     Of their tokens, `tokens_loaded` are worth loading, which takes `load_hours`. `prefill_hours` are left with this
     tier and those before it. At the beginning of a prompt, `break_even_tokens` tokens or more are worth loading
     (`None`: never). At `break_even_rate` bytes per second, loading one token takes as long as computing it. `rate` is
-    that of `Tier`. Where the cost of computing is not known, all that is found is loaded, and the rest is `None`.
+    that of `Tier`. If the cost of computing is not known, everything found is loaded, and the other figures are `None`.
     """
 
     name: str

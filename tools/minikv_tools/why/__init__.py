@@ -150,7 +150,7 @@ class Explanation:
             found.append(f"A {hybrid.cache.replace(', ', ' with ', 1)} reuses nothing here, as expected: {hybrid.why}.")
         if self.provider:
             rules = RULES[self.provider.rules]
-            price = f" Writing costs {rules['price']} times ordinary input." if self.provider.written else ""
+            price = f" Writing costs {rules['price']} times as much as ordinary input." if self.provider.written else ""
             found.append(f"Rules of {rules['title']}: {rules['source']}, read on {rules['read']}.{price}")
         elif kind == "template settings":
             found.append("These rows compare texts alone: less is shared if the chat template writes the setting into "
@@ -263,7 +263,7 @@ def explanation_text(found: Explanation) -> str:
     lines = [*textwrap.wrap(_said(found.change), _WIDTH)]
     lines += textwrap.wrap(f"Also: {_said(found.also)}", _WIDTH) if found.also else []
     if found.then:
-        lines += textwrap.wrap(f"Then: {_said(found.then)}", _WIDTH)
+        lines += textwrap.wrap(f"Next, once the first is fixed: {_said(found.then)}", _WIDTH)
     lines += ["", *differing_places(found), *_lengths(found), "", *_caches(found), ""]
     for paragraph in (*found.notes, f"What to do: {found.remedies[0]}", *found.remedies[1:]):
         lines += textwrap.wrap(paragraph, _WIDTH)

@@ -10,7 +10,7 @@ from minikv_tools.report import many
 from minikv_tools.why.texts import NORMAL, PromptChange, common_run, masked, shared_length, text_change, volatile_at
 
 _ALIKE = 0.3  # of a message's text that must be shared for it to be an edit and not another message
-PLACED = {"tool result edited": "in the result of a tool", "answer edited": "in an answer of the model"}
+PLACED = {"tool result edited": "in a tool result", "answer edited": "in an answer from the model"}
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _SUMMARY = re.compile("(?i:summar|conversation so far|compact|recap|r[eé]sum|zusammenfass|riassunto|摘要|总结|要約)")
 _THOUGHT = re.compile(r"<think>(?:.*?</think>)?\s*", re.DOTALL)

@@ -107,7 +107,7 @@ class LogWords:
                f"{many(report.continued, 'of the requests continues', 'of the requests continue')} "
                "an earlier one.")  # fmt: skip
         for name, count in report.sessions.items():
-            yield f"Conversations by {name}: {count:,} of {many(report.requests, 'request')}."
+            yield f"In {count:,} of {many(report.requests, 'request')}, {name} says which conversation continues."
         fixed = f"with all causes below fixed, the cache would reuse {report.after:.1%}"
         yield f"{self.share(report.lost)} was sent before but not reused, because something changed: {fixed}."
         if self.price:
@@ -155,7 +155,7 @@ class LogWords:
         return ReportPart(f"By {self._by}", (), head, rows, words=(self._by,))
 
     def said(self) -> tuple[ReportPart | None, ...]:
-        """What the provider billed, and its verdicts."""
+        """The provider's bills and its verdicts, as tables."""
         return billed_part(self.report.billed), self.report.verdicts.part()
 
     def _lost(self, fixed: Share) -> tuple[str, ...]:
@@ -286,7 +286,7 @@ class _Drawing:
 
 
 def _ends(text: bytes) -> str:
-    """The beginning and the end of a text: prompts part where it ends."""
+    """The beginning and the end of a text: prompts diverge where it ends."""
     if len(text) <= _HEAD + _TAIL:
         return shown_text(text.decode("utf-8", "replace"))
     head, tail = text[: 4 * _HEAD].decode("utf-8", "replace"), text[-4 * _TAIL :].decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""The part of a second request that the API of a provider reads from its cache, by dated rules.
+"""The part of a second request that a provider's API reads from its cache, by its rules of a given day.
 
 A request writes the prefix of its prompt that ends at each of its breakpoints. The next request reads the longest such
 prefix that ends where it looks:
@@ -7,8 +7,8 @@ prefix that ends where it looks:
     OpenAI since GPT-5.6       at explicit breakpoints, and at the ends of messages of the user and of tools
     OpenAI before GPT-5.6      no breakpoints: every 128 tokens, from 1,024 on
 
-To find why a request reads less than it shares, one rule after the other is left out: the first one without which the
-request reads more is the cause. The rules are in `providers.json`, each set with its source and the date of that.
+To find why a request reads less than it shares, the rules are left out one after the other: the first one without which
+the request reads more is the cause. The rules are in `providers.json`, each set with its source and the day of that.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from minikv_tools.why.breakpoints import RUNS, PromptBlock, breakpoints, endings
 from minikv_tools.why.changes import changed_setting
 
 RULES = read_json(Path(__file__).with_name("providers.json"))
-NOTHING_SHARED = "no block of at least the least length is shared"
-_UNSURE = 0.25  # of a least length, from which a length that is estimated from bytes cannot be told
+NOTHING_SHARED = "no block that both share reaches the minimum length"
+_UNSURE = 0.25  # of a minimum length: a length estimated from bytes may be off by this share
 _FILE = re.compile(r"^<\|(?:\w*image\w*|document|file|input_audio|video_url|input_file) ")
 _CLAUDE = re.compile(r"(?:^|[\s/.:])claude")
 _GPT = re.compile(r"gpt-(\d+)(?:[.-](\d{1,2})\b)?(?![\d.]*b\b)|(?:^|[\s/])(?:o[134]\b|codex-)")
@@ -43,8 +43,8 @@ class Prediction(NamedTuple):
     """How much a provider reads for the second request and writes, in units of the prompt, and why it is not more.
 
     `rules` is a key of `RULES`, and `kind` a key of `KINDS`, empty where the provider reads what is shared. `unsure`:
-    it may read it, but a length is too near to the least one to tell, or an age to a lifetime. `advice` says more about
-    what to do there than the kind does.
+    it may still read it, but a length is too close to the minimum to tell, or an age to a lifetime. `advice` is added
+    to the advice of the kind.
     """
 
     rules: str
@@ -62,7 +62,7 @@ class Prediction(NamedTuple):
 
 
 def providers_of(*bodies: Body) -> list[str]:
-    """The rules for requests, by their model, else by a field that only one provider has; more than one where both fit.
+    """The rules for requests, by their model, or else by a field that only one provider has; all of them that fit.
 
     >>> from minikv_tools.bodies import read_body
     >>> [providers_of(read_body({"model": m, "prompt": "Hi"})) for m in ("claude-opus-5", "gpt-5.6-sol", "gpt-4o", "m")]
@@ -100,10 +100,10 @@ def _model(body: Body) -> str:
 
 @dataclass(frozen=True)
 class RequestPair:
-    """Two requests to one provider, the second of `length` units, of which the first has `shared` too.
+    """Two requests to one provider; the second has `length` units and shares the first `shared` of them with the first.
 
-    `count` says how many units a text has; a token has `scale` of them, exactly or about. `age` is the seconds from the
-    first request to the second, 0 where they are not known.
+    `count` returns how many units a text has; a token has `scale` of them, exactly or about. `age` is the time from the
+    first request to the second in seconds, or 0 if it is not known.
     """
 
     one: Body
@@ -116,7 +116,7 @@ class RequestPair:
     age: float = 0
 
     def changed(self, names: Iterable[str]) -> list[str]:
-        """Those settings among `names` that differ between the requests."""
+        """The settings among `names` that differ between the requests."""
         return [name for name in names if self.one.settings.get(name) != self.two.settings.get(name)]
 
     def detail(self, names: Iterable[str]) -> str:
@@ -216,7 +216,7 @@ class _Api:
         return Prediction(self.key, read, max(0, end - read), kind, detail, bool(unsure))
 
     def _doubts(self, size: int, block: PromptBlock | None) -> dict[str, str]:
-        """What may hide an entry of `size` units, which ends with `block`; the words are empty where it is no doubt."""
+        """Return, by cause, what may hide an entry of `size` units that ends with `block`; empty where nothing does."""
         kept, back = self.written[block.end][0] if block else "", 0
         if block and block.level == 2 and not block.mark:
             back = sum(self.blocks[number].end > block.end for number in endings(self.pair.two, self.blocks))
@@ -224,7 +224,7 @@ class _Api:
         return {
             "too short for the cache": self._about(size) * (self.low <= size < self.high),
             "cache expired": self._later() * (self.pair.age > surely.get(kept, self.pair.age)),
-            "breakpoint too far": f"{back} messages end after it; OpenAI's guide checks {guide}, its reference all"
+            "breakpoint too far": f"{back} messages end after it; OpenAI's guide checks {guide}, the reference all"
             * (back > (guide or back)),
         }
 
@@ -233,13 +233,13 @@ class _Api:
         kept = [self.rules["ttl"].get(ttl, 0) for ttl in marks.values()]
         said = [f"{ttl}{' (automatic)' * (not blocks[at].mark)} at {blocks[at].place}" for at, ttl in marks.items()]
         if len(kept) > self.rules["most"]:
-            return f"{len(kept)} breakpoints, at most {self.rules['most']}; the last is {said[-1]}"
+            return f"{len(kept)} breakpoints, but only {self.rules['most']} are allowed; the last is {said[-1]}"
         pairs = zip(pairwise(kept), pairwise(said))
         late = (f"{first}, then {then}" for (before, after), (first, then) in pairs if after > before)
         return next((f"a longer lifetime comes after a shorter one: {pair}" for pair in late), "")
 
     def _found(self, free: int) -> dict[int, int]:
-        """Where prefixes end that were written and are found, with their blocks, the first `free` causes left out."""
+        """Where written prefixes end that are found, with their blocks, if the first `free` causes are left out."""
         found = {}
         for number, ttl in self._looked_at(_CAUSES[free:]):
             block = self.blocks[number]
@@ -273,7 +273,7 @@ class _Api:
         return [[*run] for _, run in runs]
 
     def _cause(self, read: int) -> tuple[str, str]:
-        """Why much less is read than is shared, or two empty texts where it is not so."""
+        """Why much less is read than is shared, or two empty texts if that is not so."""
         most = max(self._found(4), default=0) if self.lost else 0  # with the settings and the images of the first
         for free, cause in enumerate(("", *_CAUSES)):
             size = max(found := self._found(free), default=0)
@@ -295,18 +295,18 @@ class _Api:
         back = [number in run for run in self._positions(last)].index(True) + 1 if cause == _CAUSES[4] else 0
         return {
             "too short for the cache": self._about(size),
-            "cache expired": f"{self._later()}, kept for {kept}",
+            "cache expired": f"{self._later()}; the entry is kept for {kept}",
             "cache lifetime changed": f"{kept} to {self.marks[last]}, at {self.blocks[last].place}",
             "template settings": self.pair.detail(self.lost),
-            "breakpoint too far": f"{place} is position {back}, counted from the breakpoint; "
-            f"the provider looks at {self.rules.get('back')}",
+            "breakpoint too far": f"{place} is position {back}, counting back from the new breakpoint (position 1); "
+            f"the provider checks only {self.rules.get('back')}",
             "breakpoint moved": f"from {place} to {self.blocks[last].place}",
         }[cause]
 
     def _about(self, size: float) -> str:
         least = " to ".join(f"{length:,}" for length in sorted(set(self.least)))
-        differ = "; this platform may differ" * self.elsewhere
-        return f"about {many(f'{size / self.pair.scale:,.0f}', 'token')}; at least {least} needed{differ}"
+        differ = "; on this platform it may differ" * self.elsewhere
+        return f"about {many(f'{size / self.pair.scale:,.0f}', 'token')}; the minimum is {least}{differ}"
 
     def _later(self) -> str:
         minutes = self.pair.age / 60

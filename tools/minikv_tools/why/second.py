@@ -1,4 +1,4 @@
-"""The change between two prompts that is left once the first one is fixed."""
+"""The change between two prompts that breaks the prefix next, once the first change is fixed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from minikv_tools.why.histories import PLACED, edited_kind
 from minikv_tools.why.rewrites import Rewrites
 from minikv_tools.why.texts import PromptChange, common_run
 
-_PAIRED = ("clock", "random id", "number")  # kinds after which the messages of both still stand beside each other
-_STEPS = 8  # changes of the first kind after the first one
+_PAIRED = ("clock", "random id", "number")  # kinds that leave each message at the same index in both prompts
+_STEPS = 8  # how many more changes of the first kind are passed over
 Sides = tuple[Sequence[PromptItem], Sequence[PromptItem]]
 
 
 def second_change(one: Body, two: Body) -> PromptChange | None:
-    """What breaks the prefix of a prompt next, and where, if it is of another kind than the first change.
+    """The change that breaks the prefix next, and its place, if it is of another kind than the first change.
 
     >>> from minikv_tools.bodies import read_body
     >>> bodies = ({"tools": [{"name": name}], "prompt": f"It is 14:0{n}. Why?"} for n, name in enumerate("ab"))
@@ -47,11 +47,11 @@ def second_change(one: Body, two: Body) -> PromptChange | None:
         return None
     places = [spot.place for spot in found.spots if spot]
     where = PLACED.get(edited_kind(places[0].name, places[0].field), "") if places else ""
-    return PromptChange(found.kind, f"{where} {places[0] if places else found.place}".strip())
+    return PromptChange(found.kind, f"{where}{', ' * bool(where)}{places[0] if places else found.place}")
 
 
 def _as_many(left: Sequence[PromptItem], right: Sequence[PromptItem]) -> Sides:
-    """What is left of two lists after the messages that both have, in another order; one, if it has such parts."""
+    """The rest of two lists after the messages that both have in another order; after one, if only its parts moved."""
     ends = range(2, min(len(left), len(right)) + 1)
     same = (end for end in ends if {item.text for item in left[:end]} == {item.text for item in right[:end]})
     end = next(same, 1)
@@ -59,6 +59,6 @@ def _as_many(left: Sequence[PromptItem], right: Sequence[PromptItem]) -> Sides:
 
 
 def _apart(left: Sequence[PromptItem], right: Sequence[PromptItem]) -> Sides:
-    """Two lists from the first item on that differs."""
+    """Two lists, each from the first item that differs."""
     same = common_run([item.text for item in left], [item.text for item in right])
     return left[same:], right[same:]

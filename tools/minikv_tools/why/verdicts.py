@@ -1,12 +1,12 @@
-"""What a provider says of a request, its bill and its own verdict, beside what is found here.
+"""The bill of a request and the provider's own verdict on it, compared with what is found here.
 
-Anthropic and OpenAI compare a request with an earlier response that it names, if asked to, and name the first thing
-that changed. The verdict stands in the response, so a log may have it:
+If asked to, Anthropic and OpenAI compare a request with the one whose response it names, and report the first thing
+that changed. The verdict is in the response, so a log may have it:
 
     Anthropic   `diagnostics.cache_miss_reason.type`; asked for with `diagnostics.previous_message_id`
     OpenAI      `prompt_cache_diagnostics`, a type and a reason; `prompt_cache_options.comparison_response_id`
 
-Both compare requests, not what a cache did: "nothing changed" and a bill that read little means that the entry was
+Both compare requests, not what a cache did: if nothing changed and the bill still shows little read, the entry was
 gone. The reasons, and what each of them is about, are in `verdicts.json`.
 """
 
@@ -28,16 +28,16 @@ from minikv_tools.why.fixes import Share
 from minikv_tools.why.providers import Prediction, RequestPair, predict, providers_of
 
 _TABLE = read_json(Path(__file__).with_name("verdicts.json"))
-_TOLERANCE = 0.1  # of a prompt, within which a prediction agrees with a bill
+_TOLERANCE = 0.1  # of a prompt: the most by which a prediction that agrees may differ from a bill
 _ANTHROPIC, _OPENAI = "diagnostics", "prompt_cache_diagnostics"
 _PARTS = {"tools": "the tools", "functions": "the tools", "response_format": "the output schema"}
 _LEADING = ("system", "developer")
-_PROVIDERS = ("", "cache expired")  # kinds of a prediction by which the provider should have read more
+_PROVIDERS = ("", "cache expired")  # kinds with which it should read more
 
 
-_DIFFER = """If nothing changed here, something behind the log did: a router's model or service tier, a gateway's text,
-the tools of a server. If the provider saw no change, a gateway undid it. If both name one, the provider names its
-first."""
+_DIFFER = """If nothing changed in the log, something changed between it and the provider: a router's model or service
+tier, a gateway's text, a server's tools. If the provider saw no change, a gateway may have undone it. If both name a
+change, the provider names only its first."""
 
 
 class ProviderVerdict(NamedTuple):
@@ -48,7 +48,7 @@ class ProviderVerdict(NamedTuple):
 
 
 def read_verdict(objects: Iterable[Mapping[str, Any]], body: Body) -> ProviderVerdict | None:
-    """The verdict on request `body` in one of the objects of its log's entry; `None` where none was asked for.
+    """The verdict on request `body` in one of the objects of its log entry, or `None` if none was asked for.
 
     >>> from minikv_tools.bodies import read_body
     >>> from minikv_tools.usage import objects_in
@@ -72,7 +72,7 @@ def read_verdict(objects: Iterable[Mapping[str, Any]], body: Body) -> ProviderVe
 
 
 def response_id(objects: Iterable[Mapping[str, Any]]) -> str:
-    """The id of a response in the objects of a log's entry, by which a later request names it; empty without one.
+    """The id of the response in the objects of a log entry, by which a later request names it; empty if there is none.
 
     >>> response_id([{"id": "resp_1"}])
     'resp_1'
@@ -82,7 +82,7 @@ def response_id(objects: Iterable[Mapping[str, Any]]) -> str:
 
 
 def parts_changed(one: Body, two: Body) -> list[str]:
-    """What changed between two requests, of all that a provider may name, in the order in which a prompt has it.
+    """The parts that changed between two requests, among those that a provider may name, in the order of the prompt.
 
     >>> from minikv_tools.bodies import read_body
     >>> parts_changed(*(read_body({"model": "m", "system": said, "prompt": "Hi"}) for said in "ab"))
@@ -106,16 +106,16 @@ def _by_part(body: Body) -> defaultdict[str, str]:
 
 @dataclass
 class Verdicts:
-    """The verdicts in a log: how often each agrees with what is found here, differs, or cannot be compared.
+    """The verdicts in a log: how often each agrees with what is found here, differs from it, or cannot be compared.
 
-    `differ` has the reason and what changed, with how many requests and the line of the first one.
+    `differ` has the number of requests and the line of the first one, by the reason and what changed.
     """
 
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     differ: dict[tuple[str, str], list[int]] = field(default_factory=dict)
 
     def add(self, verdict: ProviderVerdict, one: Body | None, two: Body, line: int) -> None:
-        """Compare the verdict on request `two` with what changed since `one`, `None` where that is not known.
+        """Compare the verdict on request `two` with what changed since `one`, which is `None` if it is not known.
 
         >>> from minikv_tools.bodies import read_body
         >>> verdicts, (one, two) = Verdicts(), (read_body({"prompt": said}) for said in ("Hi", "Hi there"))
@@ -131,13 +131,13 @@ class Verdicts:
         self.counts.setdefault(verdict.reason, dict.fromkeys(("agree", "differ", "unknown"), 0))[how] += 1
 
     def as_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """The verdicts as plain values."""
         differ = [{"verdict": reason, "here": ours, "requests": count, "line": line}
                   for (reason, ours), (count, line) in self.differ.items()]  # fmt: skip
         return {"counts": self.counts, "differ": differ}
 
     def part(self) -> ReportPart | None:
-        """The verdicts as a table, with a sentence for each way to differ; `None` where there are none.
+        """The verdicts as a table, with a sentence for each way to differ; `None` if there are none.
 
         >>> Verdicts().part() is None
         True
@@ -145,7 +145,7 @@ class Verdicts:
         said = []
         for (reason, ours), (count, line) in self.differ.items():
             changed = "nothing changed" if ours == "nothing" else f"{ours} changed"
-            said.append(f"{reason}, but here {changed}: {many(count, 'request')}, the first in line {line}.")
+            said.append(f"{reason}, but in the log {changed}: {many(count, 'request')}, the first in line {line}.")
         said += [" ".join(_DIFFER.split())] * bool(said)
         rows = tuple((reason, *map(str, how.values())) for reason, how in sorted(self.counts.items()))
         head = ("the provider's verdict", "agree", "differ", "unknown")
@@ -157,11 +157,11 @@ class Verdicts:
 
 @dataclass
 class Billed(Share):
-    """The tokens of a model's bills: `size` billed, `reused` read, `lost` sent before and not read.
+    """The tokens in a model's bills: `size` billed, `reused` read, and `lost`, which were sent before but not read.
 
-    Of the lost ones, `short` were below the provider's minimum, and `asked` hidden by breakpoints, keys or settings of
-    the requests; the rest should have been read: they expired, were evicted, or are on another machine. `fixable` would
-    be read besides if all causes in the prompts were fixed.
+    Of the lost ones, `short` were below the provider's minimum, and `asked` were hidden by the breakpoints, keys or
+    settings of the requests. The rest should have been read: they expired, were evicted, or are on another machine.
+    `fixable` tokens would be read in addition if all causes in the prompts were fixed.
     """
 
     short: int = 0
@@ -169,7 +169,7 @@ class Billed(Share):
     fixable: int = 0
 
     def count(self, usage: Usage, share: float, found: Prediction | None) -> None:
-        """Add a bill, of whose prompt an unlimited cache would read a `share`, and what the rules say of it.
+        """Add a bill and what the rules say about it; an unlimited cache would read a `share` of its prompt.
 
         >>> billed = Billed(); billed.count(Usage(1000, 200), 0.9, None); billed.lost, billed.should
         (700, 700)
@@ -181,7 +181,7 @@ class Billed(Share):
         self.asked += more * (kind not in ("too short for the cache", *_PROVIDERS))
 
     def fix(self, usage: Usage, share: float, fixed: float) -> None:
-        """Count what the fix of all causes saves of a bill: a share that is `fixed`, of what nothing else explains.
+        """Count what fixing all causes saves of a bill: a `fixed` share, but only tokens not explained yet.
 
         >>> billed = Billed(); billed.fix(Usage(1000, 200), 0.7, 0.5); billed.fixable
         300
@@ -195,18 +195,19 @@ class Billed(Share):
 
 
 def _read_and_more(usage: Usage, share: float) -> tuple[int, int]:
-    """The tokens of a bill that were read, and those that an unlimited cache would read besides."""
+    """The tokens of a bill that were read, and the others that an unlimited cache would read."""
     read = usage.read or 0
     return read, max(0, round(share * usage.prompt) - read)
 
 
-_SORTED = """yours: with the causes below fixed, or with breakpoints, keys and settings as the provider wants them.
+_SORTED = """yours: would be read if the causes below were fixed, or if breakpoints, keys and settings fit the rules.
 the provider's: sent before, and should have been read; the entry expired, was evicted, or is on another machine.
-too short: sent before, below the provider's minimum.""".splitlines()
+too short: sent before, but below the provider's minimum.
+new: all others.""".splitlines()
 
 
 def billed_part(bills: Mapping[str, Billed]) -> ReportPart | None:
-    """The tokens that were billed, by model, and why the others were not read; `None` without a bill.
+    """The tokens that were billed, by model, and why those not read were not; `None` without a bill.
 
     >>> billed_part({"m": Billed(1, 100, 50, 20, fixable=10)}).rows
     (('m', '1', '100', '50.0%', '10.0%', '20.0%', '0.0%', '20.0%'),)
@@ -222,7 +223,7 @@ def billed_part(bills: Mapping[str, Billed]) -> ReportPart | None:
 
 
 def predicted(one: Body, two: Body, shared: int, length: int, units: Units) -> list[Prediction]:
-    """The predictions for the provider of two requests; two where only its model would tell which of its rules apply.
+    """The predictions for two requests; two if only the model's name would tell which of a provider's rules apply.
 
     >>> from minikv_tools.bodies import read_body
     >>> body = read_body({"model": "gpt-4o", "prompt": "Hi"})
@@ -242,7 +243,7 @@ def predicted(one: Body, two: Body, shared: int, length: int, units: Units) -> l
 
 
 def compared(found: Prediction | None, bill: Usage | None, length: int) -> str:
-    """Compare a prediction for a prompt of `length` units with its bill; empty where the bill says nothing of a cache.
+    """Compare a prediction for a prompt of `length` units with its bill; empty if the bill says nothing about a cache.
 
     >>> compared(Prediction("anthropic", read=4000), Usage(prompt=1200, read=1000), 4800)
     'The bill agrees: of 1,200 tokens, 1,000 were read; about 1,000 were expected.'
@@ -254,6 +255,6 @@ def compared(found: Prediction | None, bill: Usage | None, length: int) -> str:
             f"about {many(f'{expected:,.0f}', 'was', 'were')} expected.")  # fmt: skip
     if abs(bill.read - expected) <= max(128, _TOLERANCE * bill.prompt):
         return f"The bill agrees: {said}"
-    why = ("a request before A wrote these tokens" if bill.read > expected else "A had not begun to answer, "
-           "its entry was evicted, or B reached another workspace, region or machine")  # fmt: skip
+    why = ("a request before A wrote these tokens" if bill.read > expected else "the answer to A had not begun, "
+           "A's entry was evicted, or B reached another workspace, region or machine")  # fmt: skip
     return f"The bill differs: {said} Perhaps {why}."
