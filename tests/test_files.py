@@ -311,7 +311,7 @@ def test_what_is_no_json_object_is_one_line(content, path):
 
 # What writes, renames or truncates a file, whoever has it; `open` is looked at by its mode.
 WRITERS = (
-    r"os\.(replace|truncate)|shutil\.(copy.*|move)|file\.truncate|"
+    r"os\.(replace|truncate)|shutil\.(copy.*|move)|file\.truncate|sqlite3\.connect|"
     r"(?!ast\.).*\.(write_text|write_bytes|savefig|savez?|save_file|tofile|dump|renames?)"
 )
 IN_MEMORY = "small[0].save(out, ", "small.save(drawn, "

@@ -1,10 +1,12 @@
 """A sweep finds what `replay` finds, wherever it runs; and whatever ends it, what was done is not done again."""
 
+import contextlib
 import csv
 import io
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import time
@@ -187,7 +189,10 @@ def swept(folder, *options):
 
 
 def records(journal):
-    return journal.read_bytes().count(b"\n") - 1 if journal.exists() else 0
+    """How many runs a journal has; none before it is begun."""
+    with contextlib.closing(sqlite3.connect(journal)) as database, contextlib.suppress(sqlite3.OperationalError):
+        return database.execute("SELECT count(*) - 1 FROM minikv_journal").fetchone()[0]
+    return 0
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills as POSIX does")
@@ -204,7 +209,6 @@ def test_killed_half_way_and_started_again_it_prints_the_same_table(tmp_path, ca
     done = records(journal)
     assert 3 <= done < 24, said
     assert said[0] == ""
-    journal.write_bytes(journal.read_bytes() + b'{"run":{"trace":"lo')  # a record that was cut off
     again = swept(tmp_path, "--backend", "sequential")
     assert f"minikv sweep: {done} of 24 steps done, now" in again.stderr
     another = ["--backend", "sequential", "--journal", str(tmp_path / "another")]
@@ -223,7 +227,7 @@ def test_a_journal_of_another_config_or_of_a_changed_trace_is_refused_by_name(fo
         with pytest.raises(JournalError, match=r"is a journal of other work: .* there and .* here"):
             Sweep(config_of(folder, CONFIG.replace(*change) + quick)).run(folder / "journal")
     write_trace(folder / "night.jsonl", 41, 2)
-    with pytest.raises(JournalError, match=r"content of night\.jsonl is '[0-9a-f]+… there and '[0-9a-f]+… here"):
+    with pytest.raises(JournalError, match=r"content of night\.jsonl is \"[0-9a-f]+\" there and \"[0-9a-f]+\" here"):
         Sweep(config_of(folder, CONFIG + quick)).run(folder / "journal")
 
 
@@ -239,13 +243,14 @@ def test_a_trace_that_changes_while_it_is_swept_ends_the_sweep(folder):
         a_sweep.run(folder / "journal")
 
 
-@pytest.mark.parametrize("change", [('"hits":', '"hit":'), ('"hits":', '"hits":-'), ('"blocks":', '"blocks":1.5,"x":')])
+@pytest.mark.parametrize(
+    "change", [('"hits":', '"hit":'), ('"hits": ', '"hits": -'), ('"blocks":', '"blocks":1.5,"x":')]
+)
 def test_a_result_that_was_changed_in_the_journal_is_refused(change, folder):
     config = config_of(folder, CONFIG + 'backend = "sequential"')
     Sweep(config).run(folder / "journal")
-    lines = (folder / "journal").read_text("utf-8").split("\n")
-    lines[3] = lines[3].replace(*change)
-    (folder / "journal").write_text("\n".join(lines), "utf-8")
+    with contextlib.closing(sqlite3.connect(folder / "journal")) as database, database:
+        database.execute("UPDATE minikv_journal SET found = replace(found, ?, ?)", change)
     with pytest.raises(JournalError, match=r"journal is damaged: for day\.jsonl, pages of 1, radix .* it has {"):
         Sweep(config).run(folder / "journal")
 
@@ -432,7 +437,9 @@ def test_another_sweeps_journal_is_one_line_that_says_what_to_do(command):
     command()
     status, out, err = command(text=CONFIG.replace("50", "60"))
     assert (status, out) == (2, "")
-    assert err.endswith("capacities[1] is 50 there and 60 here; delete it, or name another with --journal\n")
+    assert err.endswith(
+        "capacities is [20, 50, null] there and [20, 60, null] here; delete it, or name another with --journal\n"
+    )
 
 
 def test_a_backend_that_is_not_installed_is_one_line(folder, monkeypatch, capsys):
