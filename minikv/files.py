@@ -1,4 +1,4 @@
-"""Files that survive: replaced as a whole, extended at the end, changed under a lock, set aside when unreadable.
+"""Files that survive: replaced as a whole, changed under a lock, set aside when unreadable.
 
 A file that is overwritten in place is empty for a moment and half written for a while. A full disk, a crash or a
 second process leaves it like that. Every write of this package goes through this module instead:
@@ -100,30 +100,6 @@ def destination(path: FileName) -> Path:
     if not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
     return target
-
-
-def append(path: FileName, data: str) -> None:
-    """Add text as UTF-8 to the end of a file that exists; it is on the disk when this returns.
-
-    `OSError` names the file, which has its old content then. A process that is stopped or killed meanwhile may leave
-    the beginning of `data`, so a reader has to recognize an incomplete end.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "notes.txt"
-    >>> replace(path, "one\\n"); append(path, "two\\n")
-    >>> path.read_text()
-    'one\\ntwo\\n'
-    """
-    content = data.encode("utf-8")
-    with open(path, "r+b", buffering=0) as file, _named(path):
-        end = file.seek(0, os.SEEK_END)
-        try:
-            if file.write(content) != len(content):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fsync(file.fileno())
-        except BaseException:
-            file.truncate(end)
-            raise
 
 
 # -- one process at a time --------------------------------------------------------------------------------------------

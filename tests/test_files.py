@@ -15,7 +15,7 @@ from project import ROOT, python
 from refusals import said
 
 from minikv import files
-from minikv.files import append, destination, locked, read_object, replace
+from minikv.files import destination, locked, read_object, replace
 
 fcntl = pytest.importorskip("fcntl") if os.name == "posix" else None
 posix = pytest.mark.skipif(os.name != "posix", reason="as POSIX has it")
@@ -36,7 +36,7 @@ def content_of(path):
     return path.read_text("utf-8") if path.exists() else None
 
 
-# -- replace and append -----------------------------------------------------------------------------------------------
+# -- replace ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -49,18 +49,9 @@ def test_text_is_written_as_it_is_and_bytes_and_parts_too(data, expected, path):
     assert path.read_bytes() == expected
 
 
-def test_what_is_appended_stands_behind_the_old_content_and_is_on_the_disk(path, monkeypatch):
-    sizes = []
-    monkeypatch.setattr(os, "fsync", lambda descriptor: sizes.append(os.fstat(descriptor).st_size))
-    append(path, "\u00e4\r\n")
-    append(str(path), "b")
-    assert path.read_bytes() == OLD.encode() + "\u00e4\r\nb".encode()
-    assert sizes == [len(OLD) + 4, len(OLD) + 5]
-
-
-@pytest.mark.parametrize(("act", "old", "new"), [(replace, OLD, NEW), (replace, None, NEW), (append, OLD, OLD + NEW)])
+@pytest.mark.parametrize("old", [OLD, None])
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt(), MemoryError()], ids=repr)
-def test_an_error_at_any_line_leaves_the_old_or_the_new_content_and_nothing_else(error, act, old, new, path):
+def test_an_error_at_any_line_leaves_the_old_or_the_new_content_and_nothing_else(error, old, path):
     def fault():
         raise error
 
@@ -71,9 +62,9 @@ def test_an_error_at_any_line_leaves_the_old_or_the_new_content_and_nothing_else
             path.write_text(old, "utf-8")
         n += 1
         with at_line(n, fault) as lines, suppress(type(error)):
-            act(path, NEW)
-            assert content_of(path) == new, n
-        assert content_of(path) in (old, new), n
+            replace(path, NEW)
+            assert content_of(path) == NEW, n
+        assert content_of(path) in (old, NEW), n
         assert os.listdir(path.parent) == ([] if content_of(path) is None else ["notes.txt"]), n
         found.add(content_of(path))
     assert n > 9
@@ -84,8 +75,6 @@ def test_an_error_at_any_line_leaves_the_old_or_the_new_content_and_nothing_else
 def test_a_system_call_that_fails_is_an_error_about_the_file_and_changes_nothing(step, path, monkeypatch):
     monkeypatch.setattr(files if step == "open" else os, step, fails(errno.EIO), raising=False)
     assert said(replace, path, NEW) == f"OSError: [Errno {errno.EIO}] Input/output error: {str(path)!r}"
-    if step == "fsync":
-        assert said(append, path, NEW).endswith(f"Input/output error: {str(path)!r}")
     monkeypatch.undo()
     assert content_of(path) == OLD
 
@@ -131,26 +120,19 @@ def test_kill_9_at_any_line_leaves_the_old_or_the_new_content_and_at_most_a_temp
 
 LIMITED = """
 import resource, signal, sys
-from minikv import files
+from minikv.files import replace
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
 try:
-    getattr(files, sys.argv[1])(sys.argv[2], "x" * 1000)
+    replace(sys.argv[1], "x" * 1000)
 except OSError as error:
     print(error)
 """
 
 
 @posix
-@pytest.mark.parametrize(
-    ("act", "words"),
-    [
-        ("replace", f"[Errno {errno.EFBIG}] File too large"),
-        ("append", f"[Errno {errno.ENOSPC}] No space left on device"),
-    ],
-)
-def test_a_write_that_the_system_stops_half_way_leaves_the_old_content(act, words, path):
-    assert python("-c", LIMITED, act, path).stdout == f"{words}: {str(path)!r}\n"
+def test_a_write_that_the_system_stops_half_way_leaves_the_old_content(path):
+    assert python("-c", LIMITED, path).stdout == f"[Errno {errno.EFBIG}] File too large: {str(path)!r}\n"
     assert content_of(path) == OLD
 
 
@@ -202,8 +184,6 @@ def test_what_may_not_be_or_cannot_be_written_changes_nothing(path, monkeypatch)
     monkeypatch.setattr(os, "access", lambda *_: False)
     assert said(replace, path, NEW).startswith("PermissionError")
     assert content_of(path) == OLD
-    path.unlink()
-    assert said(append, path, NEW).startswith("FileNotFoundError")
 
 
 # -- locked -----------------------------------------------------------------------------------------------------------
