@@ -334,10 +334,10 @@ def test_options_stand_in_place_of_what_the_config_says(folder, monkeypatch):
     monkeypatch.setattr(Sweep, "run", lambda self, *_: asked.append(self.config) or [None])
     monkeypatch.setattr("minikv_tools.cli.sweep.need", lambda *_: None)
     monkeypatch.setattr("minikv_tools.cli.sweep._report", lambda *_: 0)
-    for options in ([], ["--jobs", "5"], ["--address", "tcp://y"], ["--backend", "ray"]):
+    for options in ([], ["--jobs", "5"], ["--address", "tcp://y"], ["--backend", "loky"]):
         assert cli.main(["sweep", str(folder / "sweep.toml"), *options]) == 0
     assert [(config.backend, config.jobs, config.address) for config in asked] == [
-        ("dask", 2, "tcp://x"), ("dask", 5, "tcp://x"), ("dask", 2, "tcp://y"), ("ray", 2, None),
+        ("dask", 2, "tcp://x"), ("dask", 5, "tcp://x"), ("dask", 2, "tcp://y"), ("loky", 2, None),
     ]  # fmt: skip
 
 

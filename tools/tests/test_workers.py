@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from minikv_tools.sweep import workers
-from minikv_tools.sweep.workers import BACKENDS, WorkerError, spread
+from minikv_tools.sweep.workers import BACKENDS, CLUSTER, WorkerError, spread
 
-LOCAL = [backend for backend in BACKENDS if backend not in ("dask", "ray")]
+LOCAL = [backend for backend in BACKENDS if backend != CLUSTER]
 joblib = pytest.importorskip("joblib")
 
 
@@ -74,7 +74,7 @@ def test_a_worker_ends_once_its_parent_is_another(monkeypatch):
 
 
 class FakeCluster:
-    """What dask and Ray offer, as far as it is used: every call of it is in `calls`."""
+    """What dask offers, as far as it is used: every call of it is in `calls`."""
 
     calls: list
 
@@ -113,23 +113,6 @@ def test_a_cluster_that_is_there_is_used_and_left(calls):
         assert calls[0][:2] == (("tcp://x",), {"set_as_default": False})
     assert (settings["n_jobs"], calls[1:]) == (-1, ["closed"])
     assert isinstance(settings["client"], FakeCluster)
-
-
-CLUSTERS = [(None, {"num_cpus": 2}), ("x:1", {"address": "x:1"})]
-
-
-@pytest.mark.parametrize(("address", "where"), CLUSTERS)
-def test_ray_is_asked_quietly_and_gives_each_result_as_it_comes(address, where, monkeypatch):
-    calls = []
-    ray = SimpleNamespace(init=lambda **asked: calls.append(asked))
-    ray.shutdown = lambda: calls.append("closed")
-    monkeypatch.setitem(sys.modules, "ray", ray)
-    backend = SimpleNamespace(RayBackend=object)
-    monkeypatch.setitem(sys.modules, "ray.util.joblib.ray_backend", backend)
-    with workers._configured("ray", 2, address) as settings:
-        assert calls == [{**where, "logging_level": logging.ERROR, "log_to_driver": False}]
-    assert (settings, calls[1:]) == ({"backend": "minikv-ray", "n_jobs": 2}, ["closed"])
-    assert joblib.parallel.BACKENDS["minikv-ray"].supports_return_generator
 
 
 def test_one_job_needs_no_joblib_if_it_is_done_here(monkeypatch):

@@ -32,7 +32,7 @@ def add_sweep(sweep: argparse.ArgumentParser) -> None:
     sweep.add_argument("config", help="a TOML file that names the traces and the caches")
     sweep.add_argument("--backend", choices=BACKENDS, help="joblib's backend, instead of the config's (default loky)")
     sweep.add_argument("--jobs", type=positive, metavar="N", help="runs at once (default: as many as there are cores)")
-    sweep.add_argument("--address", help="address of a Dask or Ray cluster (default: start one here)")
+    sweep.add_argument("--address", help="address of a Dask cluster (default: start one here)")
     sweep.add_argument("--journal", metavar="FILE", help="where to keep finished runs (default CONFIG.journal)")
     sweep.add_argument("--csv", metavar="FILE", help="also write a line for each run to this file")
     sweep.add_argument("--json", action="store_true", help="print a list of JSON objects, one for each run")

@@ -8,9 +8,9 @@ policies = "all"                                of radix and window (default lru
 evict_by = ["node", "page"]                     of radix and window (default node)
 span_hours = 8                                  sessions without start times begin evenly over these hours
 block_size = 16                                 tokens, for traces that do not say it
-backend = "loky"                                or threading, sequential, dask, ray
+backend = "loky"                                or threading, sequential, dask
 jobs = 4                                        at once (default: as many as there are cores)
-address = "tcp://10.0.0.1:8786"                 of a cluster of Dask or Ray
+address = "tcp://10.0.0.1:8786"                 of a cluster of Dask
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from minikv.traffic.replay import read_capacity
 from minikv.traffic.synthetic import SYNTHETIC
 from minikv.traffic.traces import SPAN_HOURS
 from minikv.untrusted import float_field, int_field, read_text, refusal
-from minikv_tools.sweep.workers import BACKENDS, CLUSTERS
+from minikv_tools.sweep.workers import BACKENDS, CLUSTER
 
 _MOST_BYTES = 2**20
 _MOST_VALUES = 1000  # of one list
@@ -59,7 +59,7 @@ class SweepConfig:
     address: str | None = None
 
     def __post_init__(self) -> None:
-        if self.address is not None and self.backend not in CLUSTERS:
+        if self.address is not None and self.backend != CLUSTER:
             raise ValueError(f"address is {bounded(self.address)}: the backend {self.backend!r} is not a cluster")
 
     def path(self, trace: str) -> str:

@@ -1,4 +1,4 @@
-"""Many runs at once: on the cores of this machine, or on a cluster of Dask or Ray, all through joblib.
+"""Many runs at once: on the cores of this machine, or on a cluster of Dask, all through joblib.
 
 A run is a call of a function with one argument. It should take from a second to minutes, because each is sent alone.
 The function, its argument and what it returns are sent as pickles, so the function belongs to a module.
@@ -22,9 +22,8 @@ BACKENDS = {  # and the packages that each needs
     "threading": ("joblib",),
     "sequential": (),
     "dask": ("joblib", "dask", "distributed"),
-    "ray": ("joblib", "ray"),
 }
-CLUSTERS = ("dask", "ray")  # backends that have an address
+CLUSTER = "dask"  # the backend that has an address
 _LOOK = 0.5  # seconds after which a process looks again whether its parent is there
 _PACKAGES = {package for packages in BACKENDS.values() for package in packages}
 _Task = TypeVar("_Task")
@@ -41,14 +40,14 @@ def spread(
     """Yield the result of `function` for each task, in the order in which they finish.
 
     `backend` is one of `BACKENDS`: processes of this machine (loky), its threads, this thread alone (sequential), or a
-    cluster of Dask or Ray. `jobs` run at once (`None`: as many as there are cores). `address` is that of a cluster;
+    cluster of Dask. `jobs` run at once (`None`: as many as there are cores). `address` is that of a cluster;
     without it one is started on this machine for as long as this takes. The error of a task ends the others and is
     raised; `WorkerError` says that the workers themselves failed. Close the iterator when it is not used to its end.
 
     >>> sorted(spread(abs, [-2, 1, -3], backend="sequential"))
     [1, 2, 3]
     """
-    if backend == "sequential" or (jobs == 1 and backend not in CLUSTERS):
+    if backend == "sequential" or (jobs == 1 and backend != CLUSTER):
         yield from map(function, tasks)
         return
     from joblib import Parallel, delayed, parallel_config
@@ -75,12 +74,9 @@ def _configured(backend: str, jobs: int | None, address: str | None) -> Iterator
     settings: dict[str, Any] = {"backend": backend, "n_jobs": jobs or -1}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="joblib")  # of tasks that are ended early, which is what was asked for
-        if backend == "dask":
+        if backend == CLUSTER:
             with _dask_client(jobs, address) as client:
                 yield {**settings, "client": client}
-        elif backend == "ray":
-            with _ray_backend(jobs, address) as name:
-                yield {**settings, "backend": name}
         elif backend == "loky":
             yield {**settings, "initializer": _follow_the_parent, "initargs": (os.getpid(),)}
         else:
@@ -129,25 +125,3 @@ def _dask_client(jobs: int | None, address: str | None) -> Iterator[Any]:
         )
     with cluster, Client(cluster, set_as_default=False) as client:
         yield client
-
-
-@contextlib.contextmanager
-def _ray_backend(jobs: int | None, address: str | None) -> Iterator[str]:
-    """The name under which joblib knows Ray; Ray's own backend would keep all that is done until the end."""
-    import logging
-
-    import ray
-    from joblib import register_parallel_backend
-    from ray.util.joblib.ray_backend import RayBackend
-
-    class _OneByOne(RayBackend):  # type: ignore[misc]
-        supports_return_generator = True
-
-    register_parallel_backend("minikv-ray", _OneByOne)
-    where = {"address": address} if address else {"num_cpus": jobs}
-    with _children_without_interrupts():
-        ray.init(**where, logging_level=logging.ERROR, log_to_driver=False)
-    try:
-        yield "minikv-ray"
-    finally:
-        ray.shutdown()
