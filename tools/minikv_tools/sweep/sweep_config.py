@@ -18,8 +18,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from minikv.errors import bounded
 from minikv.prefix import INDEXES
@@ -28,13 +29,12 @@ from minikv.prefix.radix import EVICT_BY
 from minikv.traffic.replay import read_capacity
 from minikv.traffic.synthetic import SYNTHETIC
 from minikv.traffic.traces import SPAN_HOURS
-from minikv.untrusted import float_field, int_field, read_text, refusal
+from minikv.untrusted import float_field, int_field, read_text, refused
 from minikv_tools.sweep.workers import BACKENDS, CLUSTER
 
 _MOST_BYTES = 2**20
 _MOST_VALUES = 1000  # of one list
 _LONGEST = 1000  # characters of a text
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,14 @@ def read_sweep_config(path: str | Path) -> SweepConfig:
     """
     text = read_text(Path(path), _MOST_BYTES)
     try:
-        return _config(Path(path).parent, _toml(text))
+        found = _toml(text)
+        for key in found:
+            if key not in _READ:
+                raise ValueError(f"there is no key {bounded(key)} in a sweep: expected {', '.join(_READ)}")
+        for key in ("traces", "capacities"):
+            if key not in found:
+                raise ValueError(f"{key} is missing: a sweep needs traces and capacities")
+        return SweepConfig(Path(path).parent, **{key: _READ[key](key, value) for key, value in found.items()})
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -95,48 +102,29 @@ def _toml(text: str) -> dict[str, Any]:
         import tomllib
     else:
         import tomli as tomllib
-    try:
+    with refused("it is not TOML"):
         return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # an integer of thousands of digits is a ValueError, too
-        raise refusal("it is not TOML", error) from None
 
 
-def _config(folder: Path, found: dict[str, Any]) -> SweepConfig:
-    for key in found:
-        if key not in _READ:
-            raise ValueError(f"there is no key {bounded(key)} in a sweep: expected {', '.join(_READ)}")
-    for key in ("traces", "capacities"):
-        if key not in found:
-            raise ValueError(f"{key} is missing: a sweep needs traces and capacities")
-    return SweepConfig(folder, **{key: _READ[key](key, value) for key, value in found.items()})
+def _each(name: str, value: Any, read: Callable[[str, Any], Any], known: Iterable[str] = ()) -> tuple[Any, ...]:
+    """The values of a list, each by `read`; one value is a list of it, "all" is every known value."""
+    if value == "all" and known:
+        return tuple(known)
+    if not isinstance(value, list):
+        return (read(name, value),)
+    if not 1 <= len(value) <= _MOST_VALUES:
+        raise ValueError(f"{name} has {len(value)} values: expected 1 to {_MOST_VALUES}")
+    found = [read(f"{name}[{at}]", item) for at, item in enumerate(value)]
+    for at, item in enumerate(found):
+        if (first := found.index(item)) < at:
+            raise ValueError(f"{name}[{at}] is {bounded(value[at])}, which {name}[{first}] is, too")
+    return tuple(found)
 
 
-def _each(read: Callable[[str, Any], _Value], known: Iterable[str] = ()) -> Callable[[str, Any], tuple[_Value, ...]]:
-    """Return a reader of lists, each value by `read`; one value is a list of it, "all" is every known value."""
-
-    def values(name: str, value: Any) -> tuple[_Value, ...]:
-        if value == "all" and known:
-            value = list(known)
-        if not isinstance(value, list):
-            return (read(name, value),)
-        if not 1 <= len(value) <= _MOST_VALUES:
-            raise ValueError(f"{name} has {len(value)} values: expected 1 to {_MOST_VALUES}")
-        found = [read(f"{name}[{at}]", item) for at, item in enumerate(value)]
-        for at, item in enumerate(found):
-            if item in found[:at]:
-                raise ValueError(f"{name}[{at}] is {bounded(value[at])}, which {name}[{found.index(item)}] is, too")
-        return tuple(found)
-
-    return values
-
-
-def _one_of(known: Iterable[str]) -> Callable[[str, Any], str]:
-    def name_of(name: str, value: Any) -> str:
-        if not isinstance(value, str) or value not in known:
-            raise ValueError(f"{name} is {bounded(value)}: expected one of {', '.join(known)}")
-        return value
-
-    return name_of
+def _one_of(name: str, value: Any, known: Iterable[str]) -> str:
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} is {bounded(value)}: expected one of {', '.join(known)}")
+    return value
 
 
 def _text(name: str, value: Any) -> str:
@@ -145,20 +133,20 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _number(rule: str) -> Callable[[str, Any], int]:
-    return lambda name, value: int_field(name, value, rule)
+def _names(known: Iterable[str]) -> Callable[[str, Any], tuple[str, ...]]:
+    return partial(_each, read=partial(_one_of, known=known), known=known)
 
 
 _READ: dict[str, Callable[[str, Any], Any]] = {
-    "traces": _each(_text),
-    "capacities": _each(read_capacity),
-    "page_sizes": _each(_number("a page has at least 1 block")),
-    "indexes": _each(_one_of(INDEXES), INDEXES),
-    "policies": _each(_one_of(POLICIES), POLICIES),
-    "evict_by": _each(_one_of(EVICT_BY), EVICT_BY),
-    "span_hours": lambda name, value: float_field(name, value, least=0, most=1e6),
-    "block_size": _number("a block has at least 1 token"),
-    "backend": _one_of(BACKENDS),
-    "jobs": _number("at least 1 run at once"),
+    "traces": partial(_each, read=_text),
+    "capacities": partial(_each, read=read_capacity),
+    "page_sizes": partial(_each, read=partial(int_field, rule="a page has at least 1 block")),
+    "indexes": _names(INDEXES),
+    "policies": _names(POLICIES),
+    "evict_by": _names(EVICT_BY),
+    "span_hours": partial(float_field, least=0, most=1e6),
+    "block_size": partial(int_field, rule="a block has at least 1 token"),
+    "backend": partial(_one_of, known=BACKENDS),
+    "jobs": partial(int_field, rule="at least 1 run at once"),
     "address": _text,
 }
