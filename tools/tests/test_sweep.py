@@ -243,18 +243,6 @@ def test_a_trace_that_changes_while_it_is_swept_ends_the_sweep(folder):
         a_sweep.run(folder / "journal")
 
 
-@pytest.mark.parametrize(
-    "change", [('"hits":', '"hit":'), ('"hits": ', '"hits": -'), ('"blocks":', '"blocks":1.5,"x":')]
-)
-def test_a_result_that_was_changed_in_the_journal_is_refused(change, folder):
-    config = config_of(folder, CONFIG + 'backend = "sequential"')
-    Sweep(config).run(folder / "journal")
-    with contextlib.closing(sqlite3.connect(folder / "journal")) as database, database:
-        database.execute("UPDATE minikv_journal SET found = replace(found, ?, ?)", change)
-    with pytest.raises(JournalError, match=r"journal is damaged: for day\.jsonl, pages of 1, radix .* it has {"):
-        Sweep(config).run(folder / "journal")
-
-
 # -- the command ------------------------------------------------------------------------------------------------------
 
 
@@ -366,9 +354,9 @@ BROKEN = [
     (CONFIG.replace("[1, 4]", "{}"), r"page_sizes is {} \(dict\), not a whole number"),
     (CONFIG.replace('"hash"', '"btree"'), r"indexes\[1\] is 'btree': expected one of radix, trie"),
     (CONFIG.replace('"page"', '"token"'), r"evict_by\[0\] is 'token': expected one of node, page"),
-    (CONFIG.replace("day.jsonl", "none.jsonl"), "cannot read none.jsonl: No such file"),
+    (CONFIG.replace("day.jsonl", "none.jsonl"), r"cannot use .*none\.jsonl: No such file"),
     (CONFIG.replace("day.jsonl", "synthetic:none"), "synthetic traffic 'none' is unknown: expected chat"),
-    (CONFIG.replace("day.jsonl", "-"), "cannot read -: No such file or directory"),
+    (CONFIG.replace("day.jsonl", "-"), "cannot use .*-: No such file or directory"),
     (CONFIG.replace("day.jsonl", r"a\u0000b"), r"traces\[0\] is 'a\\x00b': expected a text"),
     (CONFIG.replace('"day.jsonl"', "5"), r"traces\[0\] is 5: expected a text"),
     (CONFIG.replace("day.jsonl", "sweep.toml"), r"sweep\.toml, line 2: the line is not JSON"),

@@ -15,12 +15,12 @@ import itertools
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from minikv import __version__
-from minikv.errors import bounded, shown
+from minikv.errors import shown
 from minikv.prefix import BY_POLICY, index_named
 from minikv.progress_bar import Progress, Tick, quiet
 from minikv.traffic.replay import Replay, capacity_text, replay
@@ -28,12 +28,13 @@ from minikv.traffic.synthetic import SYNTHETIC
 from minikv.traffic.tables import aligned
 from minikv.traffic.traces import TraceError, TraceRequest, open_traffic
 from minikv.untrusted import require_regular
-from minikv_tools.journal import Journal, JournalError, open_journal
+from minikv_tools.journal import Journal, open_journal
 from minikv_tools.report import many
 from minikv_tools.sweep.sweep_config import SweepConfig
 from minikv_tools.sweep.workers import spread
 
 MOST_RUNS = 100_000
+_ELSEWHERE = {"folder", "backend", "jobs", "address"}  # where a sweep runs, which changes no result
 _OWN = "its own"
 _CHUNK = 2**20  # bytes
 _SALT = b""  # of the block ids of a log, which never leave this process
@@ -111,7 +112,8 @@ class Sweep:
     """A sweep whose config and traces have been looked at: `runs` are what is to be done, in the order of the table.
 
     `notes` are lines for people: the format of each trace, and combinations that do not exist. `ValueError` names what
-    is wrong with the config or with the first request of a trace; the rest of a trace is read when it is replayed.
+    is wrong with the config or with the first request of a trace, `OSError` which trace cannot be read; the rest of a
+    trace is read when it is replayed.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -127,15 +129,16 @@ class Sweep:
     def __init__(self, config: SweepConfig):
         self.config = config
         self.runs, left_out = sweep_runs(config)
-        self._sources = {trace: _source(trace, config) for trace in config.traces}
+        paths = {trace: config.path(trace) for trace in config.traces}
+        read = config.span_hours, config.block_size
+        self._sources = {trace: Source(path, _content(path), *read) for trace, path in paths.items()}
         self.notes = [_first_look(trace, source) for trace, source in self._sources.items()] + left_out
 
     def work(self) -> dict[str, Any]:
         """The inputs that decide the results, for the head of a journal: version, combinations, traces."""
-        config = self.config
-        decides = ("traces", "capacities", "page_sizes", "indexes", "policies", "evict_by", "span_hours", "block_size")
+        decides = {key: value for key, value in asdict(self.config).items() if key not in _ELSEWHERE}
         contents = {f"content of {trace}": source.content for trace, source in self._sources.items()}
-        return {"minikv": __version__, **{key: getattr(config, key) for key in decides}, **contents}
+        return {"minikv": __version__, **decides, **contents}
 
     def run(self, journal: str | Path, progress: Progress | None = None) -> list[Replay]:
         """Do the runs that are not in the file `journal` yet, and return what each of `runs` found.
@@ -146,31 +149,20 @@ class Sweep:
         with open_journal(journal, self.work()) as kept:
             missing = [run for run in self.runs if kept.found(asdict(run)) is None]
             self._do(missing, kept, progress)
-            return [_replay_of(run, kept) for run in self.runs]
+            return [Replay(**kept.found(asdict(run))) for run in self.runs]
 
     def _do(self, runs: list[SweepRun], kept: Journal, progress: Progress | None) -> None:
-        if not runs:
-            return
         tell: Tick = progress or quiet
         if progress:
             progress.expect(len(self.runs), done=len(self.runs) - len(runs))
         config, waiting = self.config, dict.fromkeys(runs)
         tasks = [(run, self._sources[run.trace]) for run in runs]
-        tell(_label(runs[0]))
         with closing(spread(_serve, tasks, config.backend, config.jobs, config.address)) as found:
-            for run, result in found:
+            while waiting:
+                tell(_label(next(iter(waiting))))
+                run, result = next(found)
                 kept.add(asdict(run), asdict(result))
                 del waiting[run]
-                if waiting:
-                    tell(_label(next(iter(waiting))))
-
-
-def _source(trace: str, config: SweepConfig) -> Source:
-    path = config.path(trace)
-    try:
-        return Source(path, _content(path), config.span_hours, config.block_size)
-    except OSError as error:
-        raise ValueError(f"cannot read {shown(trace)}: {error.strerror}") from None
 
 
 def _content(path: str) -> str:
@@ -256,14 +248,3 @@ def sweep_table(runs: Sequence[SweepRun], found: Sequence[Replay]) -> str:
 def _label(run: SweepRun) -> str:
     which = " ".join(part for part in (run.index, run.policy, run.evict_by) if part)
     return f"{shown(run.trace)}, pages of {run.page_size}, {which}, capacity {capacity_text(run.capacity)}"
-
-
-_FIELDS = {field.name for field in fields(Replay)}
-
-
-def _replay_of(run: SweepRun, kept: Journal) -> Replay:
-    """Return a run's result from a journal, checked, because the file may have been changed."""
-    found = kept.found(asdict(run)) or {}
-    if found.keys() != _FIELDS or not all(type(value) is int and value >= 0 for value in found.values()):
-        raise JournalError(f"{kept.path} is damaged: for {_label(run)} it has {bounded(found)}")
-    return Replay(**found)
