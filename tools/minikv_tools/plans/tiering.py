@@ -36,6 +36,9 @@ SPEED = 400e12  # FLOPs per second of one GPU if no rate is given, as in chapter
 _POWERS = ("", "K", "M", "G", "T", "P")
 _SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,6})?) ?([KMGTP]?)(i?)B", re.ASCII)
 
+_TIER = re.compile(r"((gpu)|host|disk)=([^@]+)(?:@(.+)(?(2)FLOP|B)/s)?")
+_EXAMPLES = "gpu=60GiB@400TFLOP/s, host=1TiB@50GB/s or disk=4TiB@7GB/s"
+
 
 def memory_size(text: str) -> int:
     """Return `text` as a number of bytes, at least 1; KiB, MiB, GiB and TiB count by 1024, kB, MB, GB and TB by 1000.
@@ -72,9 +75,9 @@ def read_tiers(tiers: str) -> tuple[Tier, ...]:
 
     >>> read_tiers("gpu=60GB,disk=2TB@7GB/s")[1]
     Tier(name='disk', bytes=2000000000000, rate=7000000000.0)
-    >>> read_tiers("gpu=60GB,host=1TB")
+    >>> read_tiers("gpu=60GB,ssd=1TB")
     Traceback (most recent call last):
-    ValueError: host has no rate: expected one, such as host=1TiB@50GB/s
+    ValueError: 'ssd=1TB' is not a tier: expected one such as gpu=60GiB@400TFLOP/s, host=1TiB@50GB/s or disk=4TiB@7GB/s
     """
     if not isinstance(tiers, str):
         raise TypeError(f"tiers is {bounded(tiers)}: expected a text, such as gpu=60GiB,host=1TiB@50GB/s")
@@ -90,24 +93,14 @@ def read_tiers(tiers: str) -> tuple[Tier, ...]:
 
 
 def _from_text(text: str) -> Tier:
-    name, _, size = text.strip().partition("=")
-    size, at, rate = size.partition("@")
-    if name not in TIERS:
-        raise ValueError(f"{bounded(name)} is not a tier: expected {', '.join(TIERS)}, such as gpu=60GiB")
-    if not at and name != "gpu":
-        raise ValueError(f"{name} has no rate: expected one, such as {name}=1TiB@50GB/s")
+    found = _TIER.fullmatch(text.strip())
+    name, gpu, size, rate = found.groups() if found else ("", "", "", "")
+    if not (gpu or rate):
+        raise ValueError(f"{bounded(text)} is not a tier: expected one such as {_EXAMPLES}")
     try:
-        return Tier(name, memory_size(size), float(_rate(name, rate)) if at else SPEED)
+        return Tier(name, memory_size(size), float(memory_size(f"{rate}B")) if rate else SPEED)
     except ValueError as error:
         raise ValueError(f"{name} is {error}") from None
-
-
-def _rate(name: str, text: str) -> int:
-    unit, example = ("FLOP/s", "400TFLOP/s") if name == "gpu" else ("B/s", "50GB/s")
-    try:
-        return memory_size(text.removesuffix(unit) + "B" if text.endswith(unit) else "")
-    except ValueError:
-        raise ValueError(f"at {bounded(text)}: expected a rate and its unit, such as {example}") from None
 
 
 @dataclass(frozen=True)
