@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,14 +93,12 @@ def own_depths(tree: TraceTree) -> Column | None:
     """
     if not set(tree.conversations) - {None}:
         return None
-    seen: dict[int | None, set[int]] = {}
-    found = np.zeros(len(tree.ends), np.int64)
-    for request, (end, conversation) in enumerate(zip(tree.ends, tree.conversations)):
-        known = set[int]() if conversation is None else seen.setdefault(conversation, set())
-        path = list(tree.path(end))
-        found[request] = next((tree.depths[node] for node in path if node in known), 0)  # known: so are all above it
-        known.update(path)
-    return found
+    seen, found = defaultdict[int | None, set[int]](set), list[int]()
+    for end, conversation in zip(tree.ends, tree.conversations):
+        known = set[int]() if conversation is None else seen[conversation]
+        found.append(_deepest(tree, end, known))
+        known.update(tree.path(end))
+    return np.array(found, np.int64)
 
 
 def continued_depths(tree: TraceTree) -> Column:
@@ -112,10 +110,13 @@ def continued_depths(tree: TraceTree) -> Column:
     >>> continued_depths(TraceTree(TraceRequest(0, 1000, 10, pack(ids)) for ids in prompts)).tolist()
     [0, 2, 2, 0]
     """
-    ended: set[int] = set()
-    found = np.zeros(len(tree.ends), np.int64)
-    for request, end in enumerate(tree.ends):
-        earlier = (tree.depths[node] for node in tree.path(end) if node != end and node in ended)
-        found[request] = next(earlier, 0)
+    ended, found = set[int](), list[int]()
+    for end in tree.ends:
+        found.append(_deepest(tree, tree.parents[end], ended))
         ended.add(end)
-    return found
+    return np.array(found, np.int64)
+
+
+def _deepest(tree: TraceTree, node: int, known: set[int]) -> int:
+    """The depth of the first known node on the way from `node` up to the root; 0 if there is none."""
+    return next((tree.depths[above] for above in tree.path(node) if above in known), 0)
