@@ -19,7 +19,7 @@ from two_tiers import SESSIONS, arrivals, bought, served, sessions_in
 from minikv import cli
 from minikv.tokens import PackedTokens
 from minikv.traffic import TraceRequest, reuse
-from minikv.traffic.reuse import ReuseBySize
+from minikv.traffic.curve import HitCurve
 from minikv.traffic.trace_tree import TraceTree
 from minikv_tools import plan
 from minikv_tools.cli.plan import hours_chart, plan_picture
@@ -118,14 +118,14 @@ def test_several_gpus_compute_and_load_together_and_a_warm_up_is_not_counted():
 # -- pages that move ---------------------------------------------------------------------------------------------------
 
 
-def compared(requests, gpu, host, block=64, token_bytes=4, link=50e9, speed=SPEED, cost=COST, sizes=None):
+def compared(requests, gpu, host, block=64, token_bytes=4, link=50e9, speed=SPEED, cost=COST, curve=None):
     """What `Tiering` says of two tiers, and what pages that move do: hit shares, hours of prefill and of loading."""
-    if sizes is None:
-        sizes = ReuseBySize(tree_of(requests))
-    inputs = np.array(sizes.tree.inputs, np.int64)
+    if curve is None:
+        curve = HitCurve(tree_of(requests))
+    inputs = np.array(curve.tree.inputs, np.int64)
     tiers = Tier("gpu", gpu, speed), Tier("host", host, link)
-    model, every = (block, token_bytes, cost, 1), np.full(len(requests), True)
-    tiering = Tiering(tiers, [gpu, host], *model, sizes, inputs, every, sum(map(cost.flops, inputs.tolist())))
+    flops = sum(map(cost.flops, inputs.tolist()))
+    tiering = Tiering(tiers, [gpu, host], block, token_bytes, cost, 1, curve, inputs, flops)
     near, far = tiering.points()
     found = list(served([path for path, _ in requests], gpu, host))
     moved = bought(requests, found, block, (2 * cost.active, cost.per_pair), token_bytes, link, speed)
@@ -172,10 +172,10 @@ def test_on_all_sessions_at_ten_pairs_of_sizes():
     """Eight GPUs as one."""
     requests = arrivals(sessions_in(SESSIONS))
     assert len(requests) == 42_906
-    sizes = ReuseBySize(tree_of(requests))
+    curve = HitCurve(tree_of(requests))
     for gpu, host in PAIRS:
         near, far = (int(millions * 1e6) // BLOCK for millions in (gpu, host))
-        ours, moved = compared(requests, near, far, BLOCK, EACH, LINK, 8 * SPEED, LLAMA_70B, sizes)
+        ours, moved = compared(requests, near, far, BLOCK, EACH, LINK, 8 * SPEED, LLAMA_70B, curve)
         assert ours == pytest.approx(moved, abs=1e-6)
 
 

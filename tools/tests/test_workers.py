@@ -91,26 +91,23 @@ class FakeCluster:
 @pytest.fixture
 def calls(monkeypatch):
     monkeypatch.setattr(FakeCluster, "calls", [], raising=False)
-    fake = SimpleNamespace(Client=FakeCluster, LocalCluster=FakeCluster)
-    monkeypatch.setitem(sys.modules, "distributed", fake)
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=FakeCluster))
     return FakeCluster.calls
 
 
 def test_a_cluster_of_dask_is_started_deaf_to_ctrl_c_and_ends_with_the_work(calls):
     before = signal.getsignal(signal.SIGINT)
     with workers._configured("dask", 3, None) as settings:
-        (_, asked, deaf), ((cluster,), named, hears) = calls
-    assert (deaf, hears, signal.getsignal(signal.SIGINT)) == (signal.SIG_IGN, before, before)
-    quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
-    assert asked == {"n_workers": 3, "threads_per_worker": 1, **quiet}
-    assert named == {"set_as_default": False}
-    assert (settings["backend"], settings["n_jobs"], calls[2:]) == ("dask", 3, ["closed"] * 2)
-    assert cluster is not settings["client"]
+        ((given, asked, deaf),) = calls
+    assert (deaf, signal.getsignal(signal.SIGINT)) == (signal.SIG_IGN, before)
+    quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL, "set_as_default": False}
+    assert (given, asked) == ((), {"n_workers": 3, "threads_per_worker": 1, **quiet})
+    assert (settings["backend"], settings["n_jobs"], calls[1:]) == ("dask", 3, ["closed"])
 
 
 def test_a_cluster_that_is_there_is_used_and_left(calls):
     with workers._configured("dask", None, "tcp://x") as settings:
-        assert calls[0][:2] == (("tcp://x",), {"set_as_default": False})
+        assert calls == [(("tcp://x",), {"set_as_default": False}, signal.getsignal(signal.SIGINT))]
     assert (settings["n_jobs"], calls[1:]) == (-1, ["closed"])
     assert isinstance(settings["client"], FakeCluster)
 

@@ -116,7 +116,7 @@ class _Planning:
         if not terms.tiers or not terms.bytes_per_token:
             return None
         return Tiering(terms.tiers, terms.tier_blocks, terms.block_size, terms.bytes_per_token, terms.cost, terms.gpus,
-                       self.curve.by_size, self.inputs, self.curve.counts, self._flops(self.inputs) or 0)  # fmt: skip
+                       self.curve, self.inputs, self._flops(self.inputs) or 0)  # fmt: skip
 
     def _traffic(self) -> dict[str, Any]:
         """The fields of a plan that tell of the traffic, whatever memory there is."""

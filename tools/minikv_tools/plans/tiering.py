@@ -20,14 +20,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 
 from minikv.break_even import BreakEven
 from minikv.errors import bounded
 from minikv.sizing import size_text
-from minikv.traffic.reuse import ReuseBySize
+from minikv.traffic.curve import HitCurve
 from minikv.traffic.trace_tree import Column
 from minikv_tools.plans.prefill_cost import PrefillCost
 
@@ -141,17 +140,17 @@ class TierHours:
 
 @dataclass(frozen=True)
 class Tiering:
-    """The tiers of a plan, each with its number of `blocks`, over the reuse in a trace.
+    """The tiers of a plan, each with its number of `blocks`, over the curve of a trace.
 
-    `inputs` are the lengths of all prompts, and `counts` says which are counted, whose prefill takes `prefill_flops`.
-    The other fields are those of `Terms`.
+    `inputs` are the lengths of all prompts, and `prefill_flops` is the cost of those that the curve counts. The other
+    fields are those of `Terms`.
 
     >>> from minikv.tokens import pack
     >>> from minikv.traffic import TraceRequest
     >>> from minikv.traffic.trace_tree import TraceTree
     >>> tree = TraceTree(TraceRequest(0, 10 * len(ids), 1, pack(ids)) for ids in ([1, 2], [3], [4], [1, 2], [3]))
-    >>> tiers, prompts = read_tiers("gpu=3B@1FLOP/s,host=5B@1B/s"), (ReuseBySize(tree), np.array(tree.inputs))
-    >>> tiering = Tiering(tiers, [3, 5], 10, 1, PrefillCost(20, 20, 0), 1, *prompts, np.full(5, True), 70 * 40)
+    >>> tiers, inputs = read_tiers("gpu=3B@1FLOP/s,host=5B@1B/s"), np.array(tree.inputs)
+    >>> tiering = Tiering(tiers, [3, 5], 10, 1, PrefillCost(20, 20, 0), 1, HitCurve(tree), inputs, 70 * 40)
     >>> [(tier.hits, tier.tokens_loaded, round(tier.prefill_hours * 3600 / 40)) for tier in tiering.points()]
     [(1, 0, 60), (2, 20, 40)]
     """
@@ -162,9 +161,8 @@ class Tiering:
     bytes_per_token: int
     cost: PrefillCost | None
     gpus: int
-    sizes: ReuseBySize
+    curve: HitCurve
     inputs: Column
-    counts: np.ndarray[Any, Any]
     prefill_flops: int
 
     def break_even(self, tier: Tier) -> BreakEven | None:
@@ -182,13 +180,12 @@ class Tiering:
 
     def points(self) -> Iterator[TierPoint]:
         """Return the effect of each tier."""
-        total = int(np.array(self.sizes.tree.lengths)[self.counts].sum())
         rate = self.bytes_per_token * self.flops_per_second / self.cost.flops(1) if self.cost else None
         for number, (tier, blocks) in enumerate(zip(self.tiers, self.blocks)):
             parts = self._parts(blocks)
             hits, loaded, _ = parts[number]
             even = self.break_even(tier) if number else None
-            share = round(hits / max(1, total), 6)
+            share = round(hits / max(1, self.curve.blocks), 6)
             yield TierPoint(tier.name, blocks, tier.bytes, tier.rate, rate if even else None,
                             even.tokens() if even else None, hits, share, loaded, self._loading(tier, loaded),
                             self._prefill(parts) if self.cost else None)  # fmt: skip
@@ -202,10 +199,11 @@ class Tiering:
     def _parts(self, size: int) -> list[tuple[int, int, int]]:
         """Of each tier, with `size` blocks in all: its hits, the tokens loaded from it, and the FLOPs that it saves."""
         ends = [*(min(size, blocks) for blocks in self.blocks[:-1]), size]
-        reuse, inputs, parts = self.sizes.at(ends[0]), self.inputs[self.counts], []
+        reuse, counts, parts = self.curve.by_size.at(ends[0]), self.curve.counts, []
+        inputs = self.inputs[counts]
         blocks = tokens = np.zeros_like(inputs)
         for tier, end in zip(self.tiers, ends):
-            found = reuse.found(end)[self.counts]
+            found = reuse.found(end)[counts]
             upto = np.minimum(found * self.block_size, inputs)
             parts.append((int((found - blocks).sum()), *self._saved(tier, tokens, upto)))
             blocks, tokens = found, upto

@@ -109,19 +109,14 @@ def _children_without_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
 
 
-@contextlib.contextmanager
-def _dask_client(jobs: int | None, address: str | None) -> Iterator[Any]:
+def _dask_client(jobs: int | None, address: str | None) -> Any:
+    """A client of the cluster at `address`, or of one on this machine, which ends with it."""
     import logging
 
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     if address:
-        with Client(address, set_as_default=False) as client:
-            yield client
-        return
+        return Client(address, set_as_default=False)
     with _children_without_interrupts():
-        cluster = LocalCluster(
-            n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
-        )
-    with cluster, Client(cluster, set_as_default=False) as client:
-        yield client
+        return Client(set_as_default=False, n_workers=jobs, threads_per_worker=1, dashboard_address=None,
+                      silence_logs=logging.CRITICAL)  # fmt: skip
