@@ -85,7 +85,7 @@ def test_what_does_not_exist_is_left_out_and_said_once(folder):
     own_order = [name for name in INDEXES if name not in BY_POLICY]
     assert left_out == [
         f"left out: policies and evict_by of {', '.join(own_order)}: each has one order of eviction, its own",
-        "left out: capacity 3 with pages of 4, which it cannot hold",
+        "left out: 28 combinations with a capacity that holds no page",
     ]
 
 
@@ -292,11 +292,10 @@ DAY = 'traces = "day.jsonl"\n'
 FIRST = "day.jsonl, pages of 1, radix lru page"
 
 
-@pytest.mark.parametrize(("capacities", "more"), [("3", ""), ("2, 3", ", and 1 more like it")])
-def test_a_cache_that_holds_no_page_is_said_with_how_many_are_like_it(capacities, more, folder):
+@pytest.mark.parametrize(("capacities", "many"), [("3", "1 combination"), ("2, 3", "2 combinations")])
+def test_a_cache_that_holds_no_page_is_said_with_how_many_are_like_it(capacities, many, folder):
     config = config_of(folder, f"{DAY}capacities = [{capacities}, 9]\npage_sizes = 4")
-    said = f"left out: capacity {capacities[0]} with pages of 4, which it cannot hold{more}"
-    assert sweep_runs(config)[1] == [said]
+    assert sweep_runs(config)[1] == [f"left out: {many} with a capacity that holds no page"]
 
 
 def test_ctrl_c_says_where_what_is_done_is_kept(command, folder, monkeypatch):
@@ -373,7 +372,7 @@ BROKEN = [
     ),
     (
         f"{DAY}capacities = [2, 3]\npage_sizes = [4, 5]",
-        "no combination is left: left out: capacity 2 with pages of 4, .*, and 3 more like it\n",
+        "no combination is left: left out: 4 combinations with a capacity that holds no page\n",
     ),
     ("# " + "x" * 2**20, "has more than 1048576 bytes"),
 ]

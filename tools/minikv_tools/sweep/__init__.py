@@ -69,34 +69,27 @@ def sweep_runs(config: SweepConfig) -> tuple[list[SweepRun], list[str]]:
     >>> config = SweepConfig(Path(), ("day.jsonl",), (10, 100), page_sizes=(16,), indexes=("radix", "hash"))
     >>> runs, left_out = sweep_runs(config)
     >>> [(run.index, run.policy, run.capacity) for run in runs], left_out
-    ([('radix', 'lru', 100), ('hash', None, 100)], ['left out: capacity 10 with pages of 16, which it cannot hold'])
+    ([('radix', 'lru', 100), ('hash', None, 100)], ['left out: 2 combinations with a capacity that holds no page'])
     """
-    runs, too_small = list[SweepRun](), dict[str, None]()
+    runs, left_out, too_small = list[SweepRun](), list[str](), 0
     designs = itertools.product(config.traces, config.page_sizes, _designs(config), config.capacities)
     for trace, size, (index, policy, evict_by), capacity in designs:
         index_named(index, size, policy, evict_by)
         if capacity is not None and capacity < size:
-            too_small[f"capacity {capacity_text(capacity)} with pages of {size}"] = None
+            too_small += 1
             continue
         runs.append(SweepRun(trace, size, index, policy, evict_by, capacity))
         if len(runs) > MOST_RUNS:
             raise ValueError(f"there are more than {MOST_RUNS:,} combinations, the most that a sweep may have")
-    left_out = _left_out(config, list(too_small))
+    others = [index for index in config.indexes if index not in BY_POLICY]
+    if others and (config.policies or config.evict_by):
+        what = f"policies and evict_by of {', '.join(others)}"
+        left_out.append(f"left out: {what}: each has one order of eviction, its own")
+    if too_small:
+        left_out.append(f"left out: {many(too_small, 'combination')} with a capacity that holds no page")
     if not runs:
         raise ValueError(f"no combination is left: {left_out[-1]}")
     return runs, left_out
-
-
-def _left_out(config: SweepConfig, too_small: list[str]) -> list[str]:
-    """A line on each kind of combination that does not exist."""
-    lines, others = [], [index for index in config.indexes if index not in BY_POLICY]
-    if others and (config.policies or config.evict_by):
-        what = f"policies and evict_by of {', '.join(others)}"
-        lines.append(f"left out: {what}: each has one order of eviction, its own")
-    if too_small:
-        more = f", and {len(too_small) - 1} more like it" if len(too_small) > 1 else ""
-        lines.append(f"left out: {too_small[0]}, which it cannot hold{more}")
-    return lines
 
 
 def _designs(config: SweepConfig) -> Iterator[tuple[str, str | None, str | None]]:

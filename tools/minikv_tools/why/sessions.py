@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from itertools import chain, islice
@@ -101,7 +101,7 @@ class SessionReport:
 
     def __init__(self) -> None:
         self.totals: Counter[str] = Counter()
-        self.causes: dict[str, Counter[str]] = {}
+        self.causes = defaultdict[str, Counter[str]](Counter)
         self.losses: list[CacheLoss] = []
         self._seen = set[object]()
 
@@ -127,7 +127,7 @@ class SessionReport:
         paid = (step.cost - PRICES[0] * read) / (prompt - read)
         cost = round(lost * (paid - PRICES[0]))
         self.losses.append(CacheLoss(name, step.line, step.time, lost, cause, pause, cost))
-        self.causes.setdefault(cause, Counter()).update(times=1, tokens=lost, cost=cost)
+        self.causes[cause].update(times=1, tokens=lost, cost=cost)
 
     def as_json(self, top: int) -> dict[str, Any]:
         """The same as plain values, with the `top` largest losses."""
@@ -170,11 +170,11 @@ def _cause(before: SessionStep, step: SessionStep, pause: float) -> str:
     surely = rule["ttl"] | rule["surely"]
     kept = surely[of_model(rule["kept"], before.model)] if "kept" in rule else min(surely.values())
     kept = surely["1h"] if before.usage.written_1h else kept
-    if step.event != "compaction" and step.model != before.model:
+    if step.event == "compaction":
+        return step.event
+    if step.model != before.model:
         return "model"
-    if step.event != "compaction" and pause > kept:
-        return "pause"
-    return step.event or "unknown"
+    return "pause" if pause > kept else step.event or "unknown"
 
 
 def read_sessions(path: str) -> SessionReport | None:
