@@ -33,8 +33,8 @@ from minikv.untrusted import float_field, int_field, read_text, refused
 from minikv_tools.sweep.workers import BACKENDS, CLUSTER
 
 _MOST_BYTES = 2**20
-_MOST_VALUES = 1000  # of one list
 _LONGEST = 1000  # characters of a text
+_Reader = Callable[[str, Any], Any]
 
 
 @dataclass(frozen=True)
@@ -106,25 +106,25 @@ def _toml(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
 
 
-def _each(name: str, value: Any, read: Callable[[str, Any], Any], known: Iterable[str] = ()) -> tuple[Any, ...]:
-    """The values of a list, each by `read`; one value is a list of it, "all" is every known value."""
+def _each(name: str, value: Any, read: _Reader | None = None, known: Iterable[str] = ()) -> tuple[Any, ...]:
+    """The different values of a list, each by `read`, or one of those that are known.
+
+    One value is a list of it, and "all" is every known value.
+    """
     if value == "all" and known:
         return tuple(known)
+    if value == []:
+        raise ValueError(f"{name} is an empty list: expected at least 1 value")
+    read = read or partial(_one_of, known=known)
     if not isinstance(value, list):
         return (read(name, value),)
-    if not 1 <= len(value) <= _MOST_VALUES:
-        raise ValueError(f"{name} has {len(value)} values: expected 1 to {_MOST_VALUES}")
-    found = [read(f"{name}[{at}]", item) for at, item in enumerate(value)]
-    for at, item in enumerate(found):
-        if (first := found.index(item)) < at:
-            raise ValueError(f"{name}[{at}] is {bounded(value[at])}, which {name}[{first}] is, too")
-    return tuple(found)
+    return tuple(dict.fromkeys(read(f"{name}[{at}]", item) for at, item in enumerate(value)))
 
 
 def _one_of(name: str, value: Any, known: Iterable[str]) -> str:
-    if not isinstance(value, str) or value not in known:
+    if value not in list(known):
         raise ValueError(f"{name} is {bounded(value)}: expected one of {', '.join(known)}")
-    return value
+    return str(value)
 
 
 def _text(name: str, value: Any) -> str:
@@ -133,17 +133,13 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _names(known: Iterable[str]) -> Callable[[str, Any], tuple[str, ...]]:
-    return partial(_each, read=partial(_one_of, known=known), known=known)
-
-
-_READ: dict[str, Callable[[str, Any], Any]] = {
+_READ: dict[str, _Reader] = {
     "traces": partial(_each, read=_text),
     "capacities": partial(_each, read=read_capacity),
     "page_sizes": partial(_each, read=partial(int_field, rule="a page has at least 1 block")),
-    "indexes": _names(INDEXES),
-    "policies": _names(POLICIES),
-    "evict_by": _names(EVICT_BY),
+    "indexes": partial(_each, known=INDEXES),
+    "policies": partial(_each, known=POLICIES),
+    "evict_by": partial(_each, known=EVICT_BY),
     "span_hours": partial(float_field, least=0, most=1e6),
     "block_size": partial(int_field, rule="a block has at least 1 token"),
     "backend": partial(_one_of, known=BACKENDS),
