@@ -84,7 +84,9 @@ class _Planning:
         counts = np.arange(len(tree.ends)) >= int(terms.warm_up * len(tree.ends))
         self.curve = HitCurve(tree, tails, counts)
         self.own, self.blocks = own_depths(tree), self.curve.blocks
-        self.tiering, self.hours = self._tiering(), list[TierHours]()
+        self.flops, self.hours = self._flops(self.inputs), list[TierHours]()
+        self.tiering = Tiering(terms.tiers, terms.tier_blocks, terms.block_size, terms.bytes_per_token or 0, terms.cost,
+                               terms.gpus, self.curve, self.inputs, self.flops or 0)  # fmt: skip
 
     def plan(self, progress: Progress | None) -> Plan:
         terms, reach = self.terms, self.curve.reach
@@ -107,16 +109,9 @@ class _Planning:
             time_to_live=tuple(self._lifetime(seconds) for seconds in terms.lifetimes),
             gpus=terms.gpus,
             cost=terms.cost,
-            tiers=tuple(self.tiering.points()) if self.tiering else (),
+            tiers=tuple(self.tiering.points()),
             hours=tuple(self.hours),
         )
-
-    def _tiering(self) -> Tiering | None:
-        terms = self.terms
-        if not terms.tiers or not terms.bytes_per_token:
-            return None
-        return Tiering(terms.tiers, terms.tier_blocks, terms.block_size, terms.bytes_per_token, terms.cost, terms.gpus,
-                       self.curve, self.inputs, self._flops(self.inputs) or 0)  # fmt: skip
 
     def _traffic(self) -> dict[str, Any]:
         """The fields of a plan that tell of the traffic, whatever memory there is."""
@@ -128,7 +123,7 @@ class _Planning:
             "seconds": (max(tree.times) - min(tree.times)) / 1000 if tree.times else 0.0,
             "blocks": self.blocks,
             "prompt_tokens": total(self.inputs),
-            "prefill_flops": self._flops(self.inputs),
+            "prefill_flops": self.flops,
             "distinct_blocks": tree.num_distinct,
             "longest_request_blocks": max(tree.lengths, default=0),
             "conversations": len(set(tree.conversations) - {None}) or None,
@@ -161,7 +156,7 @@ class _Planning:
             (progress or quiet)(f"{size * terms.block_size:,} tokens")
             reuse, bound = self.curve.by_size.at(size), self.curve.bound(size)
             points[size] = self._described(size, reuse, reuse.found(size), bound)
-            if self.tiering and terms.cost:
+            if terms.tiers and terms.cost:
                 self.hours.append(self.tiering.hours(size))  # now, as it takes the same pass
         return points, bend
 

@@ -180,13 +180,13 @@ class Tiering:
 
     def points(self) -> Iterator[TierPoint]:
         """Return the effect of each tier."""
-        rate = self.bytes_per_token * self.flops_per_second / self.cost.flops(1) if self.cost else None
         for number, (tier, blocks) in enumerate(zip(self.tiers, self.blocks)):
             parts = self._parts(blocks)
             hits, loaded, _ = parts[number]
             even = self.break_even(tier) if number else None
+            rate = self.bytes_per_token * self.flops_per_second / self.cost.flops(1) if even and self.cost else None
             share = round(hits / max(1, self.curve.blocks), 6)
-            yield TierPoint(tier.name, blocks, tier.bytes, tier.rate, rate if even else None,
+            yield TierPoint(tier.name, blocks, tier.bytes, tier.rate, rate,
                             even.tokens() if even else None, hits, share, loaded, self._loading(tier, loaded),
                             self._prefill(parts) if self.cost else None)  # fmt: skip
 
