@@ -45,17 +45,15 @@ class PlanWords:
         self.sizes |= {tier.name: tier.blocks for tier in plan.tiers}
 
     def size(self, blocks: int) -> str:
-        """A size in GiB where that is known, else in the trace's units."""
-        return f"{self.about}{gib(blocks * self.block_bytes)}{self.each}" if self.block_bytes else self.units(blocks)
-
-    def units(self, blocks: int) -> str:
-        """A size in the trace's units.
+        """A size in GiB where that is known, else in the trace's units.
 
         >>> from minikv_tools.plans import Terms
         >>> from minikv_tools.plans.planning import TraceTree, make_plan
-        >>> PlanWords(make_plan(TraceTree(), Terms(16, unit="bytes"))).units(1000)
+        >>> PlanWords(make_plan(TraceTree(), Terms(16, unit="bytes"))).size(1000)
         '16k bytes'
         """
+        if self.block_bytes:
+            return f"{self.about}{gib(blocks * self.block_bytes)}{self.each}"
         return f"{count(blocks * self.plan.block_size)} {self.plan.unit}"
 
     def share(self, hits: int) -> str:

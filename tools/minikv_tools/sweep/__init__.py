@@ -13,6 +13,7 @@ import functools
 import hashlib
 import itertools
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -122,9 +123,7 @@ class Sweep:
     def __init__(self, config: SweepConfig):
         self.config = config
         self.runs, left_out = sweep_runs(config)
-        paths = {trace: config.path(trace) for trace in config.traces}
-        read = config.span_hours, config.block_size
-        self._sources = {trace: Source(path, _content(path), *read) for trace, path in paths.items()}
+        self._sources = {trace: _source(trace, config) for trace in config.traces}
         self.notes = [_first_look(trace, source) for trace, source in self._sources.items()] + left_out
 
     def work(self) -> dict[str, Any]:
@@ -156,6 +155,11 @@ class Sweep:
                 run, result = next(found)
                 kept.add(asdict(run), asdict(result))
                 del waiting[run]
+
+
+def _source(trace: str, config: SweepConfig) -> Source:
+    path = trace if trace.startswith(SYNTHETIC) else str(config.folder / trace)
+    return Source(path, _content(path), config.span_hours, config.block_size)
 
 
 def _content(path: str) -> str:
@@ -225,10 +229,9 @@ def sweep_table(runs: Sequence[SweepRun], found: Sequence[Replay]) -> str:
     tables = []
     pairs = itertools.groupby(zip(runs, found), key=lambda pair: (pair[0].trace, pair[0].page_size))
     for (trace, page_size), group in pairs:
-        cells, capacities = dict[tuple[str, ...], list[str]](), dict[str, None]()
+        cells, capacities = defaultdict[tuple[str, ...], list[str]](list), dict[str, None]()
         for run, result in group:
-            design = run.index, run.policy or _OWN, run.evict_by or _OWN
-            cells.setdefault(design, []).append(f"{100 * result.hit_rate:.1f}")
+            cells[run.index, run.policy or _OWN, run.evict_by or _OWN].append(f"{100 * result.hit_rate:.1f}")
             capacities[capacity_text(run.capacity)] = None
         sizes = f"{many(result.requests, 'request')}, {many(result.blocks, 'block')}; pages of {page_size}"
         rows = [("index", "policy", "evict by", *capacities), *((*design, *rates) for design, rates in cells.items())]

@@ -27,7 +27,6 @@ from minikv.prefix import INDEXES
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix import EVICT_BY
 from minikv.traffic.replay import read_capacity
-from minikv.traffic.synthetic import SYNTHETIC
 from minikv.traffic.traces import SPAN_HOURS
 from minikv.untrusted import float_field, int_field, read_text, refused
 from minikv_tools.sweep.workers import BACKENDS, CLUSTER
@@ -61,14 +60,6 @@ class SweepConfig:
     def __post_init__(self) -> None:
         if self.address is not None and self.backend != CLUSTER:
             raise ValueError(f"address is {bounded(self.address)}: the backend {self.backend!r} is not a cluster")
-
-    def path(self, trace: str) -> str:
-        """Return where the trace of that name is: a path, or the name of synthetic traffic.
-
-        >>> SweepConfig(Path("data"), ("day.jsonl",), (10,)).path("synthetic:chat")
-        'synthetic:chat'
-        """
-        return trace if trace.startswith(SYNTHETIC) else str(self.folder / trace)
 
 
 def read_sweep_config(path: str | Path) -> SweepConfig:

@@ -124,8 +124,7 @@ class SessionReport:
             return
         pause = (step.time - before.time) / 1000
         cause = _cause(before, step, pause)
-        paid = (step.cost - PRICES[0] * read) / (prompt - read)
-        cost = round(lost * (paid - PRICES[0]))
+        cost = round(lost * (step.cost - PRICES[0] * prompt) / (prompt - read))  # its share of what was paid
         self.losses.append(CacheLoss(name, step.line, step.time, lost, cause, pause, cost))
         self.causes[cause].update(times=1, tokens=lost, cost=cost)
 
