@@ -25,7 +25,6 @@ BACKENDS = {  # and the packages that each needs
 }
 CLUSTER = "dask"  # the backend that has an address
 _LOOK = 0.5  # seconds after which a process looks again whether its parent is there
-_PACKAGES = {package for packages in BACKENDS.values() for package in packages}
 _Task = TypeVar("_Task")
 _Found = TypeVar("_Found")
 
@@ -59,7 +58,7 @@ def spread(
             with contextlib.closing(done):
                 yield from done
     except Exception as error:
-        if type(error).__module__.split(".")[0] not in _PACKAGES:  # that of a task
+        if not type(error).__module__.startswith(("joblib", "dask", "distributed")):  # that of a task
             raise
         raise WorkerError(str(refusal("a worker was lost, perhaps for lack of memory", error))) from error
 
