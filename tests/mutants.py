@@ -143,6 +143,7 @@ JUDGES = {
     "tools/log_format": "log_format cli_plan::test_an_estimate_of_tokens_is_marked_in_every_form",
     "tools/logs": "logs units log_format bodies::test_a_time_is_in_milliseconds "
     "bodies::test_a_conversation_is_named_by_text_or_a_number",
+    "tools/pieces": "bodies why_pairs formats",
     "tools/report": "report",
     "tools/usage": "usage formats",
     "tools/cli/__init__": "tools_extras",
@@ -178,10 +179,12 @@ JUDGES = {
     "tools/why/places": "why_places why_sources why_pairs",
     "tools/why/providers": "why_providers",
     "tools/why/rewrites": "why_symbols why_fixes why_log",
+    "tools/why/second": "why_pairs why_blind",
     "tools/why/sessions": "why_sessions",
     "tools/why/stable": "stable",
     "tools/why/symbols": "why_symbols why_pairs why_log why_fixes",
     "tools/why/texts": "why_texts why_places why_pairs",
+    "tools/why/verdicts": "why_verdicts why_log why_providers",
 }
 
 

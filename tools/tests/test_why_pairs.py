@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from why_pairs import HISTORY, PAIRS, REUSES, text_of, told
+from why_pairs import HISTORY, PAIRS, REUSES, TALK, text_of, told
 from why_provider_pairs import CLOCKS, LONG, PROVIDER_PAIRS
 
 from minikv.cli import main
@@ -109,6 +109,21 @@ def test_of_two_causes_the_one_that_saves_more_is_told_first():
     assert note.startswith(
         f"Rules of {about['title']}: {about['source']}, read on {about['read']}. Writing costs 1.25 "
     )
+
+
+@pytest.mark.parametrize(("one", "two", "then"), [
+    ({"tools": ["a"], "prompt": "It is 14:05."}, {"tools": ["b"], "prompt": "It is 14:06."}, ("clock", "prompt")),
+    (told("It is 14:05.", *TALK), told("It is 14:06.", TALK[0], {**TALK[1], "content": "Yes, since 10."}, *TALK[2:]),
+     ("answer edited", "in an answer from the model, messages[2] (assistant), content")),
+    (told("It is 14:05. Id 8f3a-77b1."), told("It is 14:06. Id 02cc-19aa."),
+     ("random id", "messages[0] (system), content")),
+    (told("It is 14:05.", *TALK), told("It is 14:06.", *TALK[:2], {**TALK[2], "content": "And the cellar?"}), None),
+    (told("Be brief.", *TALK), told("Be kind.", *TALK), None),
+])  # fmt: skip
+def test_what_breaks_the_prefix_next_is_named_with_its_place_and_advice(one, two, then):
+    found = explain(one, two)
+    assert (found.then and tuple(found.then)) == then
+    assert len(found.remedies) == 1 + bool(then)
 
 
 TOOLS = [{"name": name, "description": f"It is 14:0{n}. {RULES}" if name == "b" else LONG}
