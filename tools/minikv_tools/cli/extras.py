@@ -1,11 +1,14 @@
-"""The first steps of the commands: read the help, look for a package, check that a file can be written."""
+"""The first steps of the commands: read their help, look for a package, check that a file can be written."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 from pathlib import Path
+from typing import Any
 
-from minikv.cli.command import TOOLS, RefusedError, refusing, require_packages, using
+from minikv.cli.command import TOOLS, RefusedError, positive, refusing, require_packages, using
 from minikv.errors import shown
 from minikv.files import destination
 
@@ -24,6 +27,19 @@ def help_texts(command: str) -> list[str]:
     'examples:'
     """
     return Path(__file__).with_name(f"{command}.txt").read_text("utf-8").rstrip("\n").split("\n----\n")
+
+
+def add_options(command: argparse.ArgumentParser, name: str, **values: Any) -> None:
+    """Add the options that `options.json` has for the command `name`; a word there that names one of `values` is that.
+
+    >>> parser = argparse.ArgumentParser(); add_options(parser, "sweep", backends=["loky", "dask"])
+    >>> parser.parse_args(["day.toml", "--jobs", "4"]).jobs
+    4
+    """
+    values |= {"int": int, "float": float, "positive": positive}
+    for flags, settings in json.loads(Path(__file__).with_name("options.json").read_text("utf-8"))[name].items():
+        settings = {key: values.get(str(value), value) for key, value in settings.items()}
+        command.add_argument(*flags.split(), **settings)
 
 
 def need(what: str, *packages: str) -> None:

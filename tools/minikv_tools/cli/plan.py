@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from minikv.cli.command import add_json, option, positive, refusing, say
+from minikv.cli.command import option, refusing, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.course.pictures.chart import Chart, chart_svg
 from minikv.course.pictures.svg import svg_size, svg_to_png
@@ -15,7 +15,7 @@ from minikv.progress_bar import Progress
 from minikv.sizing import DTYPE_BITS, size_text
 from minikv.traffic import Traffic
 from minikv.traffic.trace_tree import TraceTree
-from minikv_tools.cli.extras import help_texts, need, require_apart
+from minikv_tools.cli.extras import add_options, help_texts, need, require_apart
 from minikv_tools.log_format import estimated
 from minikv_tools.plans import Terms
 from minikv_tools.plans.plan_files import curve_csv, plan_object, plan_page
@@ -35,35 +35,8 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
     """
     (plan.epilog,) = help_texts("plan")
     add_traffic(plan)
-    plan.add_argument("--text-bytes-per-token", type=positive, metavar="N",
-                      help="without a tokenizer, estimate: count N bytes of text as one token")  # fmt: skip
-    _add_model(plan)
-    plan.add_argument("--ttl", type=seconds_list, default=(), metavar="SECONDS",
-                      help="the cost of dropping entries after so many seconds: 60,300,3600")  # fmt: skip
-    plan.add_argument("--warm-up", type=float, default=0.0, metavar="SHARE",
-                      help="share of the requests that fill the cache before counting starts: 0.5")  # fmt: skip
-    plan.add_argument("--csv", metavar="FILE", help="write the curve as CSV")
-    plan.add_argument("--png", metavar="FILE", help="write the curve as a picture")
-    plan.add_argument("--html", metavar="FILE", help="write a report for a browser")
-    add_json(plan)
-
-
-def _add_model(plan: argparse.ArgumentParser) -> None:
-    plan.add_argument("--model", metavar="NAME|FILE", help="a config.json, its folder, or a name such as llama-3.1-8b")
-    plan.add_argument("--bytes-per-token", type=option(memory_size), metavar="SIZE",
-                      help="in place of --model: bytes per token on each GPU, such as 72KiB")  # fmt: skip
-    plan.add_argument("--bytes-per-sequence", type=option(memory_size), metavar="SIZE",
-                      help="bytes that each prompt adds for states and windows, if it has any")  # fmt: skip
-    plan.add_argument("--memory", type=option(memory_size), metavar="SIZE",
-                      help="memory that the cache may use on each GPU, such as 60GiB")  # fmt: skip
-    plan.add_argument("--tiers", metavar="TIERS",
-                      help="per GPU: its cache, and host memory or a disk: gpu=60GiB,host=1TiB@50GB/s")  # fmt: skip
-    plan.add_argument("--dtype", choices=DTYPE_BITS,
-                      help="number format of keys and values (default: the model's, or bf16)")  # fmt: skip
-    plan.add_argument("--state-dtype", choices=("fp32", "bf16", "fp16"),
-                      help="number format of recurrent states (default: the model's, or fp32)")  # fmt: skip
-    plan.add_argument("--tp", type=int, default=1, metavar="N", help="GPUs that the model is split over (default 1)")
-    plan.add_argument("--weights", choices=DTYPE_BITS, help="first subtract weights in this format from --memory")
+    types = {"memory_size": option(memory_size), "seconds_list": seconds_list}
+    add_options(plan, "plan", dtypes=DTYPE_BITS, **types)
 
 
 @option

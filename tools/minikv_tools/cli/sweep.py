@@ -7,14 +7,14 @@ import dataclasses
 import json
 import sys
 
-from minikv.cli.command import CommandError, RefusedError, mention, positive, refusing, say
+from minikv.cli.command import CommandError, RefusedError, mention, refusing, say
 from minikv.errors import shown
 from minikv.files import replace
 from minikv.progress_bar import Progress
 from minikv.traffic.replay import Replay
 from minikv.traffic.tables import replay_csv
 from minikv.traffic.traces import TraceError
-from minikv_tools.cli.extras import help_texts, need, require_apart
+from minikv_tools.cli.extras import add_options, help_texts, need, require_apart
 from minikv_tools.journal import JournalError
 from minikv_tools.sweep import Sweep, sweep_rows, sweep_table
 from minikv_tools.sweep.sweep_config import SweepConfig, read_sweep_config
@@ -29,13 +29,7 @@ def add_sweep(sweep: argparse.ArgumentParser) -> None:
     4
     """
     (sweep.epilog,) = help_texts("sweep")
-    sweep.add_argument("config", help="a TOML file that names the traces and the caches")
-    sweep.add_argument("--backend", choices=BACKENDS, help="joblib's backend, instead of the config's (default loky)")
-    sweep.add_argument("--jobs", type=positive, metavar="N", help="runs at once (default: as many as there are cores)")
-    sweep.add_argument("--address", help="address of a Dask cluster (default: start one here)")
-    sweep.add_argument("--journal", metavar="FILE", help="where to keep finished runs (default CONFIG.journal)")
-    sweep.add_argument("--csv", metavar="FILE", help="also write a line for each run to this file")
-    sweep.add_argument("--json", action="store_true", help="print a list of JSON objects, one for each run")
+    add_options(sweep, "sweep", backends=BACKENDS)
 
 
 def run_sweep(options: argparse.Namespace) -> int:

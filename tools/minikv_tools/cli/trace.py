@@ -14,7 +14,7 @@ from minikv.files import replace
 from minikv.traffic.mooncake import write_trace
 from minikv.traffic.trace_file import TraceRequest
 from minikv.traffic.traces import Traffic
-from minikv_tools.cli.extras import help_texts, require_apart
+from minikv_tools.cli.extras import add_options, help_texts, require_apart
 from minikv_tools.logs import anonymous
 from minikv_tools.report import many
 
@@ -31,9 +31,7 @@ def add_trace(trace: argparse.ArgumentParser) -> None:
     more, trace.epilog = help_texts("trace")
     trace.description = f"{trace.description}\n\n{more}"
     add_traffic(trace)
-    trace.add_argument("-o", "--output", metavar="FILE",
-                     help="write the trace to this file, packed with gzip if its name ends in .gz")  # fmt: skip
-    trace.add_argument("--salt", metavar="TEXT", help="the salt of the hashes that become ids (default: random)")
+    add_options(trace, "trace")
 
 
 def run_trace(options: argparse.Namespace) -> int:

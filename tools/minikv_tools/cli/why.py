@@ -7,22 +7,11 @@ import json
 import re
 from collections.abc import Callable
 
-from minikv.cli.command import (
-    CommandError,
-    RefusedError,
-    add_json,
-    complain,
-    failing,
-    option,
-    positive,
-    refusing,
-    say,
-    using,
-)
+from minikv.cli.command import CommandError, RefusedError, complain, failing, option, refusing, say, using
 from minikv.errors import bounded, shown
 from minikv.files import replace
 from minikv.traffic.trace_file import behind_bar, open_trace
-from minikv_tools.cli.extras import help_texts, need, require_apart
+from minikv_tools.cli.extras import add_options, help_texts, need, require_apart
 from minikv_tools.exports import request_lines
 from minikv_tools.logs import Units, units_of
 from minikv_tools.why import HYBRID, explain, explanation_text
@@ -46,34 +35,9 @@ def add_why(why: argparse.ArgumentParser) -> None:
     (16, 784)
     """
     why.description, why.epilog, kinds = help_texts("why")
-    why.add_argument(
-        "a",
-        metavar="A",
-        help="a file with a prompt or a request, or FILE:LINE of a log; alone: a log, or a session "
-        "file of Claude Code or Codex, or a folder of them",
-    )
-    why.add_argument("b", metavar="B", nargs="?", help="the prompt that missed, named like A")
-    why.add_argument("--tokenizer", metavar="FOLDER", help="count in tokens of this checkpoint (default: in bytes)")
-    why.add_argument("--blocks", type=block_sizes, default=HYBRID, metavar="N,M",
-                     help=f"tokens in the blocks of a hybrid model's groups (default {HYBRID[0]})")  # fmt: skip
-    why.add_argument("--kinds", action="version", version=f"{kinds}\n\n{KINDS_TEXT}", help="list the kinds of change")
-    add_json(why)
-    _add_log_options(why)
-
-
-def _add_log_options(why: argparse.ArgumentParser) -> None:
-    why.add_argument("--fail-if", type=limit, action="append", default=[], metavar="LIMIT", help="exit with status "
-                     "1 if QUANTITY > N%% or QUANTITY < N%%. Quantities of a log: lost, hits, or what a kind of change "
-                     "loses; of a pair: shared, as a share of B. May be given more than once")  # fmt: skip
-    why.add_argument("--price", type=prices, metavar="IN,CACHED[,WRITE[,WRITE_1H]]", help="of a log: say what is "
-                     "lost in money, at the prices of a million tokens as input, read from the cache, written to it, "
-                     "and written for one hour. Computed tokens cost the last price given, or IN")  # fmt: skip
-    why.add_argument("--by", default="", metavar="FIELD", help="of a log: a table by the values of this field of its "
-                     "entries, such as model or metadata.route")  # fmt: skip
-    why.add_argument("--no-sessions", action="store_true", help="of a log: ignore session_id and fields like it")
-    why.add_argument("--top", type=positive, default=10, metavar="N", help="of a log: places shown (default 10)")
-    why.add_argument("--html", metavar="FILE", help="of a log: also write the report to this file, as one HTML page")
-    why.add_argument("--depth", type=positive, default=4, metavar="D", help="of --html: levels of the tree (default 4)")
+    types = {"block_sizes": block_sizes, "limit": limit, "prices": prices}
+    texts = {"hybrid_block": str(HYBRID[0]), "list_of_kinds": f"{kinds}\n\n{KINDS_TEXT}"}
+    add_options(why, "why", **types, **texts)
 
 
 @option
