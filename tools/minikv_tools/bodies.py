@@ -26,20 +26,16 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from minikv.errors import bounded
-from minikv_tools.formats import CALLED, fields_of, is_cut, left_out, object_of, points_of, request_in
+from minikv_tools.formats import FIELDS, fields_of, is_cut, left_out, object_of, points_of, request_in
 from minikv_tools.pieces import IDS, Place, PromptItem, PromptPiece, content_pieces, json_text, message_pieces
 from minikv_tools.usage import Usage
 
-_PROMPTS = ("messages", "prompt", "input", "system", "instructions")  # what makes an object a body
-_NAMESPACE = ("model", "cache_salt", "lora", "lora_name", "lora_path", "lora_request", "adapter", "adapter_id",
-              "extra_key")  # fmt: skip
-_IN_PROMPT = {*_PROMPTS, "tools", "functions", "response_format", "output_format", "modelId",
-              "toolConfig", CALLED, *_NAMESPACE}  # fmt: skip
+_NAMESPACE = FIELDS["namespace"]
+_NO_SETTINGS = {*FIELDS["parts of a prompt"], *_NAMESPACE}
 _FIRST_ID, _MOST_IDS = 0x10000, 0x100000  # its characters
 _BRIEF = 2048  # characters of an item in which no text was cut, unless the one that cut it is named there
 _KEPT, _LONGEST = 2**14, 2**12  # messages that are not read again when they are repeated, of so many bytes
 _WEB = re.compile('"type": "web_(?:search|fetch)_2')  # Anthropic keeps the other tools if one of these comes or goes
-_ITEMS = {"functions": "tools", "instructions": "system", "input": "messages"}  # parts with the items of another one
 _TEXT = attrgetter("text")
 _Pieces = Callable[[str, int, Any], Iterable[PromptPiece]]
 
@@ -92,9 +88,9 @@ def read_body(entry: Mapping[str, Any], found: Mapping[str, Any] | None = None) 
         body = {**body, **object_of(body.get(name))}
     named = {"model": body.get("modelId"), **body}
     namespace = {key: json_text(named[key]) for key in _NAMESPACE if named.get(key) not in (None, "")}
-    settings = {key: value for key, value in body.items() if key not in _IN_PROMPT} | _beside(body)
+    settings = {key: value for key, value in body.items() if key not in _NO_SETTINGS} | _beside(body)
     items = tuple([item for item in _items(body) if item.text])
-    if called := named.get(CALLED):
+    if called := named.get("parts called"):  # in the API, where a form says it
         items = tuple(_renamed(item, called) for item in items)
     doubtful = (item.pieces for item in items if len(item.text) > _BRIEF or "litellm" in item.text)
     if cut := next((piece for piece in chain.from_iterable(doubtful) if is_cut(piece.text)), None):
@@ -143,7 +139,7 @@ def item_of(pieces: Iterable[PromptPiece]) -> PromptItem:
     """
     pieces = [*pieces]
     part, _, name = pieces[0].place[:3]
-    part = _ITEMS.get(part, part)
+    part = FIELDS["parts with the items of another"].get(part, part)
     name = name or ("system" if part == "system" else "")
     return PromptItem(part, name, tuple(filter(_TEXT, pieces)), "".join(map(_TEXT, pieces)))
 

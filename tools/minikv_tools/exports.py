@@ -27,12 +27,10 @@ from minikv.files import FileName
 from minikv.traffic.trace_file import TraceError, located, open_trace
 from minikv.untrusted import parse_json
 from minikv_tools.bodies import Body, read_body
-from minikv_tools.formats import fields_of, left_out, request_in
+from minikv_tools.formats import FIELDS, fields_of, left_out, request_in
 
 LARGEST_LIST = 2**28  # bytes of a file that is one JSON value
 _SAMPLE, _LONG = 1000, 2**20  # lines, bytes
-_HOLDERS = ("resourceSpans", "scopeSpans", "spans", "resourceLogs", "scopeLogs", "logRecords", "data", "runs",
-            "observations")  # fmt: skip
 _SERVED = re.compile(
     rb"""(?:Received request \S+?: prompt: |Request \S+ details: prompt: |Receive: obj=.*?\btext=)"""
     rb"""(None|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?! \.\.\.)"""
@@ -185,7 +183,7 @@ def entries_of(value: Any) -> Iterator[Any]:
         for item in value:
             yield from entries_of(item)
     elif isinstance(value, Mapping):
-        holders = () if "messages" in value else _HOLDERS
+        holders = () if "messages" in value else FIELDS["lists of entries"]
         inner = next((value[key] for key in holders if isinstance(value.get(key), list)), None)
         yield from [value] if inner is None else entries_of(inner)
     else:

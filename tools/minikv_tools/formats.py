@@ -13,7 +13,8 @@ The other forms are turned into such a body:
     vLLM            `prompt_token_ids`
 
 A span, run or observation that is no call of a model holds no request, whatever is in it. What tells a form, and where
-it has the parts of a request, is in `formats.json`, with the sources, which were read in November 2026.
+it has the parts of a request, is in `formats.json`, with the sources, which were read in November 2026. All other
+names of fields of a log are there, too.
 """
 
 from __future__ import annotations
@@ -29,16 +30,10 @@ from minikv.errors import printable, truncated
 from minikv.untrusted import parse_json
 from minikv_tools.usage import attributes_of
 
-_FORMS = json.loads(Path(__file__).with_name("formats.json").read_text("utf-8"))
+FIELDS: dict[str, Any] = json.loads(Path(__file__).with_name("formats.json").read_text("utf-8"))
+_FORMS = FIELDS["forms"]
 _TELLING = tuple([form["has"][0].rstrip("*") for form in _FORMS])  # the beginnings of a field of each
-_WRAPPERS = ("proxy_server_request", "request", "body", "request_body", "request_json", "payload", "kwargs", "data",
-             "params", "input", "obj")  # fmt: skip
-CALLED = "parts called"  # what an API calls the parts of a body, where a form says it
 _DEEPEST_WRAP = 3
-_MARKS = {"model_parameters", "proxy_server_request", "prompt_token_ids", "run_type", "event"}
-_RESPONSES = {"instructions", "previous_response_id", "conversation", "max_output_tokens", "temperature", "reasoning",
-              "tools", "store", "stream", "prompt_cache_key"}  # fmt: skip # of OpenAI; others have an `input`, too
-_STORED = ("previous_response_id", "conversation", "cachedContent", "cached_content")  # the history, at the server
 _CUT = re.compile(r'\s*(\[\s*)?\{\s*"')  # the beginning of a JSON text that a tracer cut off
 _MOST_FIELDS = 160  # characters
 
@@ -55,11 +50,11 @@ def request_in(entry: Mapping[str, Any], depth: int = _DEEPEST_WRAP) -> Mapping[
     if isinstance(entry.get("messages"), str):  # as a database holds them
         entry = {**entry, "messages": parsed(entry["messages"])}
     plain = isinstance(entry.get("messages"), list) or isinstance(entry.get("prompt"), (str, list))
-    if plain and not _MARKS & entry.keys():
+    if plain and entry.keys().isdisjoint(FIELDS["beside which messages may be no request"]):
         return entry
     if (formed := _formed(entry)) is not None:
         return formed or None
-    for key in (_WRAPPERS[:1] if plain else _WRAPPERS) if depth else ():
+    for key in FIELDS["wrappers"][: 1 if plain else None] if depth else ():
         value = parsed(entry.get(key))
         if isinstance(value, Mapping) and (found := request_in(value, depth - 1)) is not None:
             model = found.get("model") or entry.get("model")
@@ -70,7 +65,7 @@ def request_in(entry: Mapping[str, Any], depth: int = _DEEPEST_WRAP) -> Mapping[
     said = parsed(body.get("input"))
     items = said if isinstance(said, list) else ()
     sent = any(isinstance(item, Mapping) and {"role", "content"} & item.keys() for item in items)
-    sent = sent or body is not entry or not _RESPONSES.isdisjoint(body)
+    sent = sent or body is not entry or not body.keys().isdisjoint(FIELDS["of OpenAI's responses"])
     return {**body, "input": said} if sent and isinstance(said, (str, list)) else None
 
 
@@ -189,14 +184,6 @@ def _at(said: Any, path: str) -> Any:
 
 # -- forms of messages ------------------------------------------------------------------------------------------------
 
-_ROLES = {
-    "human": "user",
-    "ai": "assistant",
-    "system": "system",
-    "tool": "tool",
-}  # LangChain's, and what models call them
-_SAID = ("name", "content", "tool_calls", "tool_call_id")
-
 
 def message_of(message: Any) -> Any:
     """A message in the common form, with a role and a content, whatever tracer or API wrote it down.
@@ -213,11 +200,11 @@ def message_of(message: Any) -> Any:
     said, ids = message.get("kwargs") or message.get("data") or message, message.get("id")
     kinds = [*(ids if isinstance(ids, list) else ()), message.get("type")]
     names = [str(kind).lower().removesuffix("chunk").removesuffix("message") for kind in kinds]
-    role = next((_ROLES[name] for name in names if name in _ROLES), None)
+    role = next(filter(None, map(FIELDS["LangChain's roles"].get, names)), None)
     if role is None or "role" in message or not isinstance(said, Mapping):
         return message
     said = {**said, **object_of(said.get("additional_kwargs"))}  # calls of tools as they were sent
-    return {"role": role, **{key: said[key] for key in _SAID if said.get(key)}}
+    return {"role": role, **{key: said[key] for key in FIELDS["LangChain's fields of a message"] if said.get(key)}}
 
 
 def _part(part: Any) -> Any:
@@ -236,8 +223,6 @@ def _part(part: Any) -> Any:
 
 MARKS = ("cache_control", "prompt_cache_breakpoint")  # that say where to cache, and are not in the prompt
 
-_POINTS = {*MARKS, "cachePoint"}
-
 
 def point_of(value: Mapping[str, Any]) -> str:
     """How long a cache keeps the prompt up to the end of `value`, where the request sets a breakpoint there.
@@ -247,7 +232,7 @@ def point_of(value: Mapping[str, Any]) -> str:
     >>> point_of({"text": "Hi", "prompt_cache_breakpoint": {}})
     '30m'
     """
-    for key in sorted(_POINTS & value.keys()):
+    for key in sorted(value.keys() & {*MARKS, "cachePoint"}):
         if isinstance(control := value[key], Mapping):
             kept = control.get("ttl") or ("30m" if key == MARKS[1] else "5m")
             return f"{kept}{' (cachePoint)' * (key not in MARKS)}"
@@ -278,7 +263,7 @@ def stored_history(fields: Mapping[str, Any]) -> str:
     stored = fields.get("conversation")
     stored = stored.get("id") if isinstance(stored, Mapping) else stored
     held = {**fields, "conversation": isinstance(stored, str) and stored.startswith("conv_")}
-    return next((name for name in _STORED if held.get(name)), "")
+    return next((name for name in FIELDS["history on the server"] if held.get(name)), "")
 
 
 _KEPT = 1024  # characters at either end that SGLang's log keeps of a long text, unless it is told to keep all

@@ -20,14 +20,12 @@ without the salt nobody can test whether a guessed prompt was among those that w
 from __future__ import annotations
 
 import functools
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from hashlib import blake2b
 from os import fspath
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minikv.errors import shown
@@ -37,6 +35,7 @@ from minikv.traffic.trace_file import LARGEST, Conversations, TraceRequest, loca
 from minikv.untrusted import refusal
 from minikv_tools.bodies import Body, read_body
 from minikv_tools.exports import finishes
+from minikv_tools.formats import FIELDS
 from minikv_tools.usage import attributes_of
 
 if TYPE_CHECKING:
@@ -122,9 +121,6 @@ def _well_formed(text: str) -> bytes:
     return text.encode(errors="replace")
 
 
-_ANSWERS = ("completion_tokens", "output_tokens")
-
-
 def read_log(
     lines: Iterable[bytes | str], units: Units, block_size: int, name: str = "log", start: int = 1, salt: bytes = b""
 ) -> Iterator[TraceRequest]:
@@ -167,18 +163,21 @@ def answer_tokens(entry: Mapping[str, Any]) -> int:
     >>> answer_tokens({"prompt": "Hi", "response": {"usage": {"completion_tokens": 7}}})
     7
     """
-    said = (part.get(key) for part in _objects(entry, ("usage", "response", "body"), 3) for key in _ANSWERS)
+    said = (
+        part.get(key)
+        for part in _objects(entry, FIELDS["where a bill may be"], 3)
+        for key in FIELDS["tokens of an answer"]
+    )
     return next((value for value in said if type(value) is int and 0 < value <= LARGEST), 0)
 
 
-_NAMES: dict[str, list[str]] = json.loads(Path(__file__).with_name("logs.json").read_text("utf-8"))  # of fields
 _EPOCH = ((1e17, 1e-6), (1e14, 1e-3), (1e11, 1.0))  # from where on a number counts ns, µs or ms, and its ms
 _LATEST = 1e19
 _DIGITS = re.compile("[0-9]{10,20}")  # a date has fewer
 
 
 def _objects(
-    entry: Mapping[str, Any], keys: Sequence[str] = _NAMES["inner"], depth: int = 2
+    entry: Mapping[str, Any], keys: Sequence[str] = FIELDS["where an id or a time may be"], depth: int = 2
 ) -> Iterator[Mapping[str, Any]]:
     """`entry`, and what lies in it under one of `keys`, so many levels deep."""
     yield entry
@@ -195,7 +194,8 @@ def conversation_of(entry: Mapping[str, Any]) -> tuple[str, str] | None:
     (('session_id', '7'), None)
     """
     for part in _objects(entry):
-        for key in _NAMES["conversations"] if "run_type" not in part else ():  # LangSmith's session is a project
+        # LangSmith's session is a project.
+        for key in () if "run_type" in part else FIELDS["ids of a conversation"]:
             value = part.get(key)
             if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
                 return (key, str(value)) if isinstance(value, str) or abs(value) < LARGEST else None
@@ -226,7 +226,7 @@ def time_of(entry: Mapping[str, Any]) -> float | None:
     (1500.0, 2000.0, 7.0)
     """
     for part in _objects(entry):
-        for key in _NAMES["times"]:
+        for key in FIELDS["times of a request"]:
             value = part.get(key)
             value = int(value) if isinstance(value, str) and _DIGITS.fullmatch(value) else value
             value = value.isoformat() if isinstance(value, datetime) else value

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from minikv.errors import bounded, printable, truncated
-from minikv_tools.formats import MARKS, message_of, point_of, points_of, written_document
+from minikv_tools.formats import FIELDS, MARKS, message_of, point_of, points_of, written_document
 
-_FIRST = "name", "reasoning_content", "reasoning", "thinking", "content", "tool_calls"  # fields as templates order them
-_KNOWN = {*_FIRST, "role", *MARKS, "refusal", "annotations", "audio", "id", "type", "status"}  # the rest is not read
+_FIRST = FIELDS["fields of a message, as templates order them"]
+_KNOWN = {*_FIRST, *MARKS, *FIELDS["fields of a message that are not read"]}
 _QUERY = re.compile(r"(?<=[/\w])\?(?=[\w.-]+=)")  # of an address: a signature, which changes while the file does not
 FILE = re.compile("(?:input_|output_)?(?:image|video|audio|document|file|blob|inline)(?:_?(?:url|file|data|Data))?")
 IDS = "token ids"  # the name of the place of such a prompt
