@@ -8,42 +8,13 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from minikv.traffic.tables import aligned
 
-MARK, EDGE = "#3b82d6", "#70767d"  # can be seen on a light page and on a dark one: two colors of the pictures
-
-_STYLE = f"""
-:root {{ color-scheme: light dark;
-  --ink: #212529; --paper: #ffffff; --soft: #f1f3f5; --rule: #ced4da; --mark: #e7f0fb; }}
-@media (prefers-color-scheme: dark) {{
-  :root {{ --ink: #e9ecef; --paper: #16181a; --soft: #212529; --rule: #495057; --mark: #1b2c42; }}
-}}
-* {{ box-sizing: border-box; }}
-body {{ margin: 0 auto; max-width: 68rem; padding: 1rem; color: var(--ink); background: var(--paper);
-  font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; overflow-wrap: anywhere; }}
-h1 {{ font-size: 1.6rem; line-height: 1.25; margin: .5rem 0; }}
-h2 {{ font-size: 1.2rem; margin: 2.2rem 0 .6rem; border-bottom: 1px solid var(--rule); padding-bottom: .2rem; }}
-p, li, figcaption {{ max-width: 46rem; }}
-.scroll {{ overflow-x: auto; }}
-.scroll:focus-visible {{ outline: 2px solid {MARK}; }}
-table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; overflow-wrap: normal; }}
-th, td {{ padding: .25rem .7rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--rule); }}
-th {{ background: var(--soft); font-weight: 600; }}
-tbody th {{ background: none; font-weight: 400; }}
-td, tbody th {{ white-space: nowrap; }}
-.words, tbody th.words {{ text-align: left; white-space: pre-wrap; min-width: 6rem; }}
-tr.marked > * {{ background: var(--mark); }}
-figure {{ margin: 1rem 0; }}
-svg {{ max-width: 100%; height: auto; }}
-code, pre {{ font-family: "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: .9em; }}
-.facts {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .7rem; padding: 0; }}
-.facts > div {{ border: 1px solid {EDGE}; border-radius: 6px; padding: .6rem .8rem; }}
-.facts dt {{ font-size: .9rem; }}
-.facts dd {{ margin: 0; font-size: 1.5rem; font-weight: 650; }}
-.facts dd + dd {{ font-size: .9rem; font-weight: 400; }}
-"""
+MARK = "#3b82d6"  # can be seen on a light page and on a dark one, as that of edges: two colors of the pictures
+_STYLE = Path(__file__).with_name("report.css").read_text("utf-8")
 
 
 def document(title: str, parts: Iterable[str], style: str = "") -> str:
