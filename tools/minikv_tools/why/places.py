@@ -6,11 +6,11 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Mapping
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from minikv.errors import bounded, shown
+from minikv.errors import bounded, one_line, shown
 from minikv.traffic.trace_file import LONGEST_LINE, TraceError, open_trace
 from minikv.untrusted import json_object, parse_json
 from minikv_tools.bodies import Body, is_body, item_of, read_body, text_ids
@@ -108,7 +108,7 @@ def _text(content: bytes, text: str, name: str) -> Body:
     if line == content:
         return text_body(text)
     if "\n" not in text.strip():
-        return _body(json_object(line, name), name)
+        return _body(line, name)
     if _LOGGED.match(text):
         raise TraceError(f"{name} is a log: pass one of its lines, such as {name}:1")
     return text_body(text)
@@ -124,24 +124,22 @@ def _is_log(text: str) -> bool:
 
 def _line(path: str, number: int) -> Body:
     with open_trace(path) as file:
-        line = next(islice(request_lines(file), max(0, number - 1), number), None) if number else None
-        if line is None or not line.strip():
-            raise TraceError(f"{shown(path)} has no line {number}, or that line is empty")
+        lines = chain([b""], request_lines(file))  # which are counted from 1
+        line = next(islice(lines, number, None), b"")
         name = f"{file.name}, line {number}"
+    if not line.strip():
+        raise TraceError(f"{shown(path)} has no line {number}, or that line is empty")
     if len(line) > LONGEST_LINE:
         raise TraceError(f"{name} has over {LONGEST_LINE} bytes: expected a request of fewer")
-    try:
-        entry = json_object(line, "it")
-    except ValueError as error:
-        raise TraceError(f"{name}: {error}") from None
-    return _body(entry, name)
+    return _body(line, name)
 
 
-def _body(entry: Mapping[str, object], name: str) -> Body:
+def _body(entry: Mapping[str, object] | bytes, name: str) -> Body:
     try:
+        entry = json_object(entry, "it") if isinstance(entry, bytes) else entry
         return read_body(entry)._replace(time=time_of(entry), usage=read_usage(entry))
     except ValueError as error:
-        raise TraceError(f"{name}: {bounded(str(error), 300)[1:-1]}") from None
+        raise TraceError(f"{name}: {one_line(str(error), 300)}") from None
 
 
 _FAR = 2**20  # characters into a JSON text up to which a key is looked for
