@@ -210,8 +210,8 @@ def _tool(part: str, index: int, marked: tuple[Any, str]) -> list[PromptPiece]:
 
 
 def _tool_name(tool: Any) -> str:
-    inner = tool.get("function", tool.get("toolSpec", tool)) if isinstance(tool, Mapping) else None
-    name = inner.get("name") if isinstance(inner, Mapping) else None
+    tool = object_of(tool)
+    name = object_of(tool.get("function", tool.get("toolSpec", tool))).get("name")
     return name if isinstance(name, str) else ""
 
 

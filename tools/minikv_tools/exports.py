@@ -175,19 +175,18 @@ def entries_of(value: Any) -> Iterator[Any]:
     >>> [*entries_of([{"role": "user", "content": "Hi"}])], [*entries_of([5, 7])]
     ([{'messages': [{'role': 'user', 'content': 'Hi'}]}], [{'prompt': [5, 7]}])
     """
-    if isinstance(value, list) and value and all(isinstance(item, Mapping) and "role" in item for item in value):
-        yield {"messages": value}
-    elif isinstance(value, list) and value and isinstance(value[0], int):
-        yield {"prompt": value}
-    elif isinstance(value, list):
-        for item in value:
-            yield from entries_of(item)
-    elif isinstance(value, Mapping):
+    if isinstance(value, Mapping):
         holders = () if "messages" in value else FIELDS["lists of entries"]
         inner = next((value[key] for key in holders if isinstance(value.get(key), list)), None)
         yield from [value] if inner is None else entries_of(inner)
-    else:
+    elif not isinstance(value, list):
         yield value
+    elif value and all(isinstance(item, Mapping) and "role" in item for item in value):
+        yield {"messages": value}
+    elif value and isinstance(value[0], int):
+        yield {"prompt": value}
+    else:
+        yield from chain.from_iterable(map(entries_of, value))
 
 
 def _expanded(text: bytes) -> Iterator[bytes]:

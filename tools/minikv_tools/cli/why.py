@@ -22,7 +22,7 @@ from minikv_tools.why.places import read_prompt
 from minikv_tools.why.sessions import read_sessions, session_text
 
 _MOST_BLOCK = 2**31 - 1
-_OF_LOGS = ("html", "price", "by", "no-sessions", "fail-if")  # options that go with a log
+_OF_LOGS = ("html", "price", "by", "no_sessions", "fail_if")  # options that go with a log
 _QUANTITIES = ("lost", "hits", "shared")
 _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
 
@@ -89,8 +89,8 @@ def run_why(options: argparse.Namespace) -> int:
     """Compare two prompts, or look through a log, as `options` say, and print what was found; the exit status."""
     is_log = options.b is None
     for name in () if is_log else _OF_LOGS[:-1]:
-        if getattr(options, name.replace("-", "_")):
-            raise RefusedError(f"--{name} needs a log, not prompts")
+        if getattr(options, name):
+            raise RefusedError(f"--{name.replace('_', '-')} needs a log, not prompts")
     for text, quantity, *_ in options.fail_if:
         if (quantity == "shared") == is_log:
             what = "a log" if is_log else "a pair"
@@ -128,7 +128,7 @@ def _status(options: argparse.Namespace, share: Callable[[str], float]) -> int:
 def _run_log(options: argparse.Namespace, unit: Units) -> int:
     with using(options.a):
         if (sessions := read_sessions(options.a)) is not None:
-            given = next((name for name in _OF_LOGS if getattr(options, name.replace("-", "_"))), None)
+            given = next((name for name in _OF_LOGS if getattr(options, name)), "").replace("_", "-")
             if given or not sessions.totals["files"]:
                 what = f"is a session: --{given} needs a log" if given else "has no session files of an agent"
                 raise RefusedError(f"{shown(options.a)} {what}")
