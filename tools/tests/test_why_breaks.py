@@ -53,6 +53,14 @@ def test_of_two_messages_that_have_a_part_of_a_text_the_one_with_more_of_it_coun
     assert turns.earlier(prompt("\n".join(["", TALK[0], TALK[2], TALK[3]]))) == (0, 0)
 
 
+def test_a_conversation_is_told_by_two_messages_in_a_row_where_questions_come_again():
+    turns, own = Turns(), ["Hello.", "Hi.", "I am in the hall.", "I see.", *TALK[2:], "Thanks."]
+    for number, texts in enumerate((own[:5], [*TALK[:3]])):
+        turns.add(LoggedRequest(number, number + 1, talk(*texts)))
+    before = turns.before(LoggedRequest(2, 3, talk(*own[2:])))
+    assert before is turns.get(0), "the latest that asked it is of another conversation"
+
+
 def test_many_other_last_questions_do_not_make_one_of_an_edit_before_the_last():
     breaks = Breaks()
     for number in range(20):

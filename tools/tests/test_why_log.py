@@ -537,6 +537,8 @@ def test_a_truncated_history_costs_all_that_moved_up():
     assert place.fixed.after == pytest.approx(fixed.hits, abs=0.01)
     assert place.lost == pytest.approx((report.size - report.reused) - (fixed.size - fixed.reused), rel=0.02)
     cut_costs, talk_costs = (4 * one.size - 3.6 * one.reused for one in (report, fixed))
+    begun = {"messages": cut[-1]["messages"][:2]}  # another conversation, with a question of the first
+    assert survey(lines(*cut, begun)).places[0].fixed.extra == place.fixed.extra
     saved = LogWords(report, Units(), Price(4e6, 4e5)).money(place.fixed)
     assert saved == pytest.approx((cut_costs - talk_costs) / 4)
 

@@ -66,8 +66,12 @@ def _loose(text: str) -> int | None:
 
 
 def _names(turn: LoggedRequest, ends: Sequence[str], others: Sequence[str]) -> Iterator[object]:
-    """Names for a conversation: its first message with one of `ends`, one of the `others`, and the first by itself."""
+    """Names for a conversation: one of `ends` with the one before it, or with the first, one of `others`, the first.
+
+    Two messages in a row are in two conversations by chance only.
+    """
     first = turn.said[0] if turn.said else ""
+    yield from ((turn.root, hash(pair)) for pair in zip(ends, turn.said[-2::-1]))
     telling = [text for text in others if len(text) >= _TELLING]
     for same in (hash, _loose):
         for begin, texts in ((same(first), ends), ("", telling)):

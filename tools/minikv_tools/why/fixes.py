@@ -190,8 +190,8 @@ class Fixes:
         if self._dropped:
             cause, like, new = self._dropped
             self._keep(cause, like, list(map(self.rewrites.id, new)))
-        elif continues in self._histories:
-            self._keep(self._histories[continues][0], continues, ids[len(self._requests[continues].items) :])
+        elif continues in self._histories and (new := ids[len(self._requests[continues].items) :]):
+            self._keep(self._histories[continues][0], continues, new)
         self._dropped = None
 
     def _keep(self, cause: Cause, like: int, new: Sequence[int]) -> None:
