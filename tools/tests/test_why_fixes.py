@@ -62,12 +62,12 @@ def test_all_causes_together_cost_what_the_log_without_them_saves():
     assert report.after == pytest.approx(hits_then / size_then, abs=0.01)
 
 
-NONE, SAME = "", "\nSession 00000000e"
+@pytest.mark.parametrize(("every", "more"), [(1, 0), (2, 9), (3, 5)])
+def test_a_line_with_an_id_is_left_out(every, more):
+    """All lines have one, or every second prompt, or every third has none: to the byte what the fixed log reuses.
 
-
-@pytest.mark.parametrize(("every", "then"), [(1, NONE), (2, SAME), (3, SAME)])
-def test_a_line_with_an_id_is_left_out_or_the_same_in_all(every, then):
-    """All lines have one, or every second prompt, or every third has none: to the byte what the fixed log reuses."""
+    `more`: prompts without one may share an end of a line that is in the same symbol.
+    """
 
     def log(line):
         for n in range(20):
@@ -76,8 +76,8 @@ def test_a_line_with_an_id_is_left_out_or_the_same_in_all(every, then):
 
     has = {1: lambda n: True, 2: lambda n: n % 2 == 0, 3: lambda n: n % 3 < 2}[every]
     report = survey(log(lambda n: f"\nSession {n * n * 2654435761 % 2**32:08x}e" if has(n) else ""))
-    fixed, then = report.places[0].fixed, survey(log(lambda n: then))
-    assert (fixed.size + fixed.extra, fixed.reused + fixed.lost + fixed.extra) == (then.size, then.reused - 19)
+    fixed, then = report.places[0].fixed, survey(log(lambda n: ""))
+    assert (fixed.size + fixed.extra, fixed.reused + fixed.lost + fixed.extra) == (then.size, then.reused - 19 + more)
 
 
 @pytest.mark.parametrize("before", ["Id: ", "", "\n", "\n\n", " \n", "Id:\n", "Hi\nId:\n", "So is this:\n", "- "])
@@ -95,14 +95,15 @@ def test_an_id_costs_the_same_whatever_is_before_it(before):
     assert report.places[0].lost == pytest.approx(then.reused - report.reused, abs=12 * 12)
 
 
-@pytest.mark.parametrize(("conversations", "kind"), [
-    ((3, 3, 3), "differs by user"), ((3, 3), "system edited"), ((2, 2, 2, 2), "system edited"),
-    ((3, 3, 3, 1, 1, 1), "differs by user"), ((3, 3, 3, 1, 1, 1, 1), "system edited"),
-    ((9, 3, 3), "differs by user"), ((9, 9, 2), "system edited"),
+@pytest.mark.parametrize(("conversations", "in_a_row", "kind"), [
+    ((3, 3, 3), False, "differs by user"), ((2, 2, 2), False, "differs by user"), ((3, 3), False, "system edited"),
+    ((2, 2, 1, 1, 1, 1), False, "system edited"), ((2, 2, 2, 1, 1, 1, 1, 1), False, "differs by user"),
+    ((2, 2, 2, 1, 1, 1, 1, 1, 1), False, "system edited"), ((3, 3, 3), True, "system edited"),
 ])  # fmt: skip
-def test_a_block_differs_by_user_if_half_of_its_values_and_three_begin_three_conversations(conversations, kind):
-    names = ["Ann Lee", "Bob Ray", "Cem Oz", "Dora Fox", "Eve Moss", "Finn Bay", "Gus Orr"]
+def test_a_block_differs_by_user_if_three_come_again_and_have_most_conversations(conversations, in_a_row, kind):
+    names = ["Ann Lee", "Bob Ray", "Cem Oz", "Dora Fox", "Eve Moss", "Finn Bay", "Gus Orr", "Hal Day", "Ida Kay"]
     asked = [name for at in range(9) for name, many in zip(names, conversations) if at < many]
+    asked = sorted(asked) if in_a_row else asked
     rules = "Say what you know, and be brief. " * 10
     report = survey(
         {"system": f"Be kind.\nYou help {name}.\n{rules}", "messages": [{"role": "user", "content": f"{at * at}?"}]}

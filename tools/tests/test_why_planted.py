@@ -1,10 +1,15 @@
-"""Two logs of 20,000 requests, with ten planted causes each and a key that others wrote: what `why` found stays.
+"""Logs with planted causes and a key that others wrote: what `why` found stays.
 
-A cause is found where one row has both its place and its kind, as LOGS names them, and no row counts for two causes.
-The kinds are those of the key but for one: a configuration that is text inside a system prompt has lines, so its keys
-in another order are lines in another order. In the first log the window of the chat is held against the second fix that
-its key gives, the whole history: that is the fix that `why` counts. MORE is in the first log and was not planted: many
-documents are asked the same questions, which stand after the document.
+Two have 20,000 requests and ten causes each; three has sessions of several kinds, four is in eight languages, and both
+have 5,000 requests and eight causes.
+
+A cause is found where one row has both its place and its kind, as LOGS names them. Two causes of one place and kind
+are one: the clocks of two applications. The kinds are those of the key but for two: a configuration that is text
+inside a system prompt has lines, so its keys in another order are lines in another order; and the cards of customers
+differ by user, for which the key of the first log has no name. Its fix leaves these cards in the prompts, after the
+policy. In the first log the window of the chat is held against the second fix that its key gives, the whole history:
+that is the fix that `why` counts. MORE is in the first log and was not planted: many documents are asked the same
+questions, which stand after the document.
 
 By night the command runs over both logs, and the judge is tested: an answer as the key says it passes, and each single
 figure beyond its limit is named. The key of the first log counts an unlimited cache over blocks of 64 bytes; a program
@@ -46,7 +51,7 @@ LOGS = {
     "one": Planted("planted_log", "planted_key.json", {
         "chat_clock": (SYSTEM, "clock"),
         "chat_window": ("messages", "history truncated"),
-        "chat_user_block": (SYSTEM, "system edited"),
+        "chat_user_block": (SYSTEM, "differs by user"),
         "agent_tool_order": ("tools", "tools reordered"),
         "agent_result_age": ("messages[*] (user), content[0].content", "number"),
         "rag_request_id": (USER, "random id"),
@@ -54,7 +59,7 @@ LOGS = {
         "rag_crlf": (USER, "line ends"),
         "batch_schema_keys": ("tools[*] (save_invoice)", "keys reordered"),
         "batch_model": ("model", "namespace"),
-    }, {"agent_result_age"}),
+    }, {"agent_result_age", "chat_user_block"}),
     "two": Planted("planted_log_two", "planted_key_two.json", {
         "rag_order": (USER, "order"),
         "rag_user": (SYSTEM, "differs by user"),
@@ -67,18 +72,40 @@ LOGS = {
         "agent_results": ("messages[*] (user), content[0].content", "tool result edited"),
         "chat_fallback": ("model", "namespace"),
     }, {"chat_window", "agent_results"}, 0.027),
+    "three": Planted("planted_log_three", "planted_key_three.json", {
+        "support_clock": (SYSTEM, "clock"),
+        "support_customer": (SYSTEM, "differs by user"),
+        "support_window": ("messages", "history truncated"),
+        "ops_budget": (SYSTEM, "number"),
+        "manuals_passages": (SYSTEM, "order"),
+        "intake_id": ("system", "random id"),
+        "travel_tools": ("tools", "tools reordered"),
+        "writing_notes": (USER, "message edited"),
+    }, set(), 0.01),
+    "four": Planted("planted_log_four", "planted_key_four.json", {
+        "uhr": (SYSTEM, "clock"),
+        "kennung": (SYSTEM, "random id"),
+        "betrag": (SYSTEM, "number"),
+        "reihenfolge": (SYSTEM, "order"),
+        "werkzeuge": ("tools", "tools reordered"),
+        "fenster": ("messages", "history truncated"),
+        "kunde": ("system", "differs by user"),
+        "saat": (SYSTEM, "clock"),
+    }, set(), 0.01),
 }  # fmt: skip
-OTHER_KIND = {"batch_keys"}
+OTHER_KIND = {"batch_keys", "chat_user_block"}
 
 
 def key_of(planted: Planted) -> tuple[dict[str, tuple[set[str], float, float]], float]:
     """Of each cause its kinds, its share and the hit rate once it is fixed; and the hit rate with all fixed."""
     key = json.loads((BLIND / planted.key).read_text("utf-8"))
-    found = {}
+    found, rows = {}, dict[tuple[str, str], str]()
     for cause in key["causes"]:
         fix = cause.get("other_fix", cause)
         saved = cause["saved"] if "saved" in cause else fix["computed_saved_bytes"] / key["planted"]["total_bytes"]
-        found[cause["name"]] = set(cause.get("kinds") or cause["kind"]), saved, fix["hit_rate_after"]
+        name = rows.setdefault(planted.rows[cause["name"]], cause["name"])
+        others = found[name][1] if name in found else 0.0
+        found[name] = set(cause.get("kinds") or cause["kind"]), saved + others, fix["hit_rate_after"] + others
     return found, key["all_fixed"]["hit_rate"] if "all_fixed" in key else key["hit_rate_all_fixed"]
 
 
@@ -106,8 +133,9 @@ def write(module: ModuleType, path: Path) -> None:
     if hasattr(module, "make"):
         module.make(path)
         return
+    entries = module.entries() if hasattr(module, "entries") else module.make_log()
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(entry, ensure_ascii=False) + "\n" for entry in module.make_log())
+        file.writelines(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
 
 
 @pytest.mark.nightly
@@ -132,10 +160,9 @@ def as_the_key_says(planted: Planted) -> dict[str, Any]:
 @pytest.mark.parametrize("log", LOGS)
 def test_each_cause_has_a_row_of_its_own_with_a_kind_of_the_key(log: str) -> None:
     planted, (causes, _) = LOGS[log], key_of(LOGS[log])
-    assert planted.rows.keys() == causes.keys()
-    assert len(causes) == 10 == len({*planted.rows.values()})
-    assert {name for name, row in planted.rows.items() if row[1] not in causes[name][0]} <= OTHER_KIND
-    assert len(planted.apart) <= 2, "those within a tenth: nine of the first, eight of the second"
+    assert len(causes) == len({*planted.rows.values()}) == {"one": 10, "two": 10, "three": 8, "four": 7}[log]
+    assert {name for name in causes if planted.rows[name][1] not in causes[name][0]} <= OTHER_KIND
+    assert len(planted.apart) <= 2, "those within a tenth: eight of each of the first two, and all of the others"
 
 
 @pytest.mark.nightly

@@ -24,7 +24,7 @@ def learned(region, *texts):
     places = ChangingPlaces()
     places.add(("prompt", "number"), region)
     found = [places.regions(packed(symbols_of(text))) for text in texts]
-    return [[list(span[1:]) for span in spans] for spans in found]
+    return [[list(span[1:4]) for span in spans] for spans in found]
 
 
 @pytest.mark.parametrize(("what", "one", "two", "expected"), [(*row[:3], row[3:]) for row in TABLE["regions"]])

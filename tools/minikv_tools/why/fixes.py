@@ -19,7 +19,7 @@ from minikv.traffic.trace_tree import PrefixTree
 from minikv_tools.why.breaks import HISTORY, REGION, Items
 from minikv_tools.why.changes import KINDS, ChangeKind
 from minikv_tools.why.places import Spot, shown_after, shown_before
-from minikv_tools.why.rewrites import ALL, Ends, Rewrites, tools_text, without_tools
+from minikv_tools.why.rewrites import ALL, Ends, Key, Rewrites, tools_text, without_tools
 from minikv_tools.why.symbols import SYMBOL_BYTES, Cause, packed
 from minikv_tools.why.texts import VOLATILE
 
@@ -28,7 +28,7 @@ _MOST_KEPT = 2**12  # items of a history in which nothing is dropped
 _BEGIN = 5 * SYMBOL_BYTES  # of a prompt: those that begin with other ones share nothing worth counting
 _RESULT = r"\w+\[\*\] \((?:(?:tool|function|function_call_output)\)|user\), content\S*\.(?:content|toolResult))"
 _PARTNERS = 2  # causes that are named beside one that loses with others
-_OFTEN = 3  # conversations that begin with each of the few values that differ by user
+_OFTEN = 3  # values that come again, at the least, where they differ by user
 MANY = 10  # values that are not few, unless there are ten times as many requests
 
 Savings = dict[Cause, tuple[int, int]]
@@ -228,19 +228,24 @@ class Fixes:
         return root
 
     def by_user(self) -> set[Cause]:
-        """The causes whose text is one of a few values, each of which comes again and again."""
+        """The causes whose text is one of a few values, most of them with a later conversation after another's."""
+        self.rewrites.slots.forget_chance(self.rewrites.items.values())
         seen: defaultdict[Cause, Counter[bytes]] = defaultdict(Counter)
-        for request in self._requests:
-            for item in request.items if request.begins else ():
-                for cause, begin, end, _ in self.rewrites.regions(item):
-                    if cause[1] in _BY_USER and not cause[0].startswith("messages[*]"):
-                        seen[cause][self.rewrites.items[item][SYMBOL_BYTES * begin : SYMBOL_BYTES * end]] += 1
-        found = set()
-        for cause, counts in seen.items():
-            often = sum(count >= _OFTEN for count in counts.values())
-            if max(_OFTEN, len(counts) / 2) <= often and len(counts) <= max(MANY, len(self._requests) / MANY):
-                found.add(cause)
-        return found
+        again = defaultdict[Cause, set[bytes]](set)
+        latest = dict[Key, bytes]()
+        for item in [item for request in self._requests if request.begins for item in request.items]:
+            for cause, begin, end, _, key in self.rewrites.regions(item):
+                text = self.rewrites.items[item][SYMBOL_BYTES * begin : SYMBOL_BYTES * end]
+                again[cause].update([text] if latest.get(key) != text and text in seen[cause] else [])
+                latest[key] = text
+                seen[cause][text] += 1
+        return {
+            cause
+            for cause, counts in seen.items()
+            if cause[1] in _BY_USER and not cause[0].startswith("messages[*]")
+            if len(again[cause]) >= _OFTEN and 2 * sum(map(counts.get, again[cause])) > sum(counts.values())
+            if len(counts) <= max(MANY, len(self._requests) / MANY)
+        }
 
     def replay(self, renamed: Mapping[Cause, Cause]) -> Iterator[tuple[ReplayedRequest, set[Cause], Savings]]:
         """Each request, the causes that it has, and what the fix of each cause saves in it, and that of `ALL`.

@@ -274,7 +274,7 @@ class _Survey:
         place = self._places.setdefault(found[:2], BreakingPlace(*found[:2]))
         if place.latest != two.number:
             place.breaks += 1
-            place.inside += MANY * (one is self._before) - 1
+            place.inside += MANY * (one is self._before and any(item.name == "assistant" for item in two.items)) - 1
         place.latest = two.number
         if (size := 0 if depth else len(two.text)) > place.most:
             place.most, place.lines, place.spots = size, (one.line, two.line), found.spots

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from minikv_tools.why.symbols import (
     CHANGED,
     LENGTH,
     SPREAD,
+    SYMBOL_BYTES,
     TELLING,
     Cause,
     Region,
@@ -40,10 +41,12 @@ from minikv_tools.why.texts import NORMAL, common_run
 
 Pair = tuple[PromptItem, PromptItem]
 Ends = np.ndarray[Any, np.dtype[np.int64]]
-Span = tuple[Cause, int, int, bool]
+Key = tuple[int, int]  # of a place
+Span = tuple[Cause, int, int, bool, Key]
 ALL: Cause = ("", "")  # all causes together
 _VALUES = ("clock", "random id", "tool call id", "number", "number format", *REGION)
 _CACHED = 2**14  # items
+_CHANCE = 2  # texts at a place for each break there
 _WIDER = 4  # symbols by which a text may be longer than others at its place
 _NONE = np.zeros(1, np.uint64)
 _MARK = symbols_of(CHANGED)[0]
@@ -74,20 +77,52 @@ class ChangingPlaces:
 
     >>> slots, data = ChangingPlaces(), packed(symbols_of("It is 14:05. Be brief."))
     >>> slots.add(("prompt", "clock"), Region(head_key(0, symbols_of("It is ")[0]), width=1))
-    >>> slots.regions(data)
+    >>> [span[:-1] for span in slots.regions(data)]
     [(('prompt', 'clock'), 1, 2, False)]
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], tuple[Cause, int, int]] = {}  # the cause, and the most that changes
+        self._known: dict[Key, tuple[Cause, int, int]] = {}  # the cause, and the most that changes
+        self._breaks = Counter[Key]()
+        self.tails = defaultdict[Key, set[int]](set)  # before which a block of lines ends
         self._heads = set[int]()  # the last of the symbols before
 
-    def add(self, cause: Cause, region: Region) -> None:
-        """Learn a place; the first cause at it stays, unless it is an edit."""
+    def add(self, cause: Cause, region: Region, data: bytes = b"") -> None:
+        """Learn a place; the first cause at it stays, unless it is an edit. `data`, which breaks there, may do so in
+        the text of a known place of the same cause.
+        """
+        symbols, known = array("Q", data), self.regions(data)
+        around = (key for why, begin, end, _, key in known if why == cause and region.key[1] in symbols[begin:end])
+        self._breaks[next(around, region.key)] += 1
         first, width, lines = self._known.get(region.key, (cause, 0, 0))
         first = cause if first[1] in REGION else first
         self._known[region.key] = first, max(width, region.width), max(lines, region.lines)
         self._heads.add(region.key[1])
+        if region.tail:
+            self.tails[region.key].add(region.tail)
+
+    def forget_chance(self, items: Collection[bytes]) -> None:
+        """Forget the places where `items` differ, but seldom by this cause, such as the first words of questions.
+
+        At a real one each new text breaks a prefix; an edit that is made once has two texts.
+
+        >>> slots, texts = ChangingPlaces(), [packed(symbols_of(f"It is {number}. Go.")) for number in range(9)]
+        >>> slots.add(("prompt", "number"), Region(head_key(0, symbols_of("It is ")[0]), width=1))
+        >>> slots.forget_chance(texts[:2]); print(len(slots.regions(texts[0])))
+        1
+        >>> slots.forget_chance(texts); print(len(slots.regions(texts[0])))
+        0
+        """
+        texts = defaultdict[Key, set[bytes]](set)
+        for data in items:
+            for _, begin, end, _, key in self.regions(data):
+                texts[key].add(data[SYMBOL_BYTES * begin : SYMBOL_BYTES * end])
+        chance = [key for key, found in texts.items() if len(found) > _CHANCE * (1 + self._breaks[key])]
+        for key in chance:
+            del self._known[key]
+        if chance:  # then others are found that were in the texts of these
+            self._heads = {head for _, head in self._known}
+            self.forget_chance(items)
 
     def relabel(self, renamed: Mapping[Cause, Cause]) -> None:
         """Give causes other names."""
@@ -96,23 +131,26 @@ class ChangingPlaces:
         }
 
     def regions(self, data: bytes) -> list[Span]:
-        """Where in an item text changes, the cause, and whether that is a line with nothing else, which is left out."""
+        """Where in an item text changes: the cause, from, to, whether that is left out, as a line is, the place."""
         symbols = array("Q", data)
         found = list[Span]()
         last = end = 0
         for at, symbol in enumerate(() if self._heads.isdisjoint(symbols) else symbols, start=1):
             symbol = symbol if at > end else _MARK
-            slot = symbol in self._heads and self._known.get(head_key(last, symbol))
-            last = symbol
-            if slot:
-                cause, width, lines = slot
+            before, last = last, symbol
+            if symbol in self._heads and (key := head_key(before, symbol)) in self._known:
+                cause, width, lines = self._known[key]
+                places = range(at, min(at + width + _WIDER, len(symbols)))
+                if tails := self.tails.get(key):
+                    end = next((place for place in places if symbols[place] in tails), at)
+                    found += [(cause, at, end, True, key)] * (end > at)
+                    continue
                 end = at + width
-                places = range(at, min(end + _WIDER, len(symbols)))
                 begins = [place for place in places if symbols[place] & BEGINS_LINE]
                 if symbol & BEGINS_LINE and len(begins) > lines:
-                    found.append((cause, at - 1, begins[lines], True))
+                    found.append((cause, at - 1, begins[lines], True, key))
                 else:
-                    found.append((cause, at, end, False))
+                    found.append((cause, at, end, False, key))
         return found
 
 
@@ -156,7 +194,7 @@ class Rewrites:
         one, two = (self.id(all[-len(some)].text) for all, some in zip(origins, (left, right)))
         found = first_region(left[0], right[0]) if cause[1] in _VALUES else None
         if found:
-            self.slots.add(cause, found)
+            self.slots.add(cause, found, self.items[two])
             return [found.rest[0], *left[1:]], [found.rest[1], *right[1:]]
         self._rewrite(cause, one, two, _model)
         return left[1:], right[1:]
@@ -242,7 +280,8 @@ class Rewrites:
         """Give causes other names; then all is learned."""
         self.slots.relabel(renamed)
         for cause, new in renamed.items():
-            self._whole[new].update(self._whole.pop(cause, {}))
+            known = self._whole.pop(cause, {})
+            self._whole[new].update(known if cause[1] in SPREAD else {})
         for cause, shared in self._shared.items():
             for unit, _ in shared.most_common():
                 self._rank(cause, unit)
@@ -265,8 +304,10 @@ class Rewrites:
         sizes = np.concatenate([_NONE, symbols & np.uint64(LENGTH)])
         if cause:
             symbols, kept = symbols.copy(), np.ones(len(sizes), bool)
-            for why, begin, end, out in self.slots.regions(data):
+            for why, begin, end, out, key in self.slots.regions(data):
                 if cause in (ALL, why):
+                    if key in self.slots.tails:  # its bytes count with those of the symbol after it
+                        sizes[end + 1] += sizes[begin + 1 : end + 1].sum()
                     symbols[begin:end], kept[begin + 1 : end + 1] = 0, not out
             data, sizes = symbols[kept[1:]].tobytes(), sizes[kept]
         return data, sizes.cumsum(dtype=np.int64)

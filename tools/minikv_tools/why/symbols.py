@@ -67,13 +67,14 @@ def _symbol(part: str) -> int:
 class Region(NamedTuple):
     """Where two items first differ: the key of the symbols before, and how many symbols and beginnings of lines change.
 
-    `rest` is what is left of the two items after it.
+    `rest` is what is left of the two items after it; a block of whole lines ends before symbol `tail`.
     """
 
     key: tuple[int, int]
     width: int
     lines: int = 0
     rest: tuple[PromptItem, ...] = ()
+    tail: int = 0
 
 
 def first_region(one: PromptItem, two: PromptItem) -> Region | None:
@@ -86,18 +87,21 @@ def first_region(one: PromptItem, two: PromptItem) -> Region | None:
     ['0. Go.', '0. Go.']
     """
     at = shared_length(one.text, two.text)
-    before = one.text[:at][:-_WIDEST].rpartition("\n")[0]  # the line before, or two where what changes begins one
+    # the line before, or two where what changes begins one
+    before = one.text[:at][:-_WIDEST].rpartition("\n")[0].rstrip("\n")
     begin = len(before.rpartition("\n")[0].rstrip("\n"))
     left, right = (_parts(item.text[begin : at + _WINDOW]) for item in (one, two))
     same = common_run(left, right)
     width = _parts_apart(left[same:], right[same:])
-    if not same or not width:
+    ends = [same + width] * 2 if width else _lines_apart(left, right, same)
+    if not same or not ends:
         return None
-    end = same + width
     last, head = [0, 0, *map(_symbol, left[:same])][-2:]
-    lines = max(sum(part[0] == "\n" for part in side[same:end]) for side in (left, right))
-    sizes = (begin + len("".join(side[:end])) for side in (left, right))
-    return Region(head_key(last, head), width, lines, tuple(map(_after, (one, two), sizes)))
+    sides = [*zip((left, right), ends)]
+    lines = max(sum(part[0] == "\n" for part in side[same:end]) for side, end in sides)
+    rest = tuple(_after(item, begin + len("".join(side[:end]))) for item, (side, end) in zip((one, two), sides))
+    tail = 0 if width else _symbol(left[ends[0]])
+    return Region(head_key(last, head), max(ends) - same, lines, rest, tail)
 
 
 def _parts_apart(left: list[str], right: list[str]) -> int:
@@ -110,6 +114,13 @@ def _parts_apart(left: list[str], right: list[str]) -> int:
         if equal[number] and (len(part) >= _WIDEST or all(equal[number:][:2])):
             return number
     return 0
+
+
+def _lines_apart(left: list[str], right: list[str], begin: int) -> list[int]:
+    """Where both have an equal line after as many lines that differ, the first of which is part `begin`."""
+    lines = [[at for at in range(begin, len(side)) if side[at][0] == "\n"] for side in (left, right)]
+    pairs = zip(*lines) if [each[:1] for each in lines] == [[begin], [begin]] else ()
+    return next(([*pair] for pair in pairs if left[pair[0]] == right[pair[1]]), [])
 
 
 def head_key(last: int, head: int) -> tuple[int, int]:
