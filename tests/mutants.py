@@ -172,6 +172,7 @@ JUDGES = {
     "tools/why/breakpoints": "why_providers",
     "tools/why/breaks": "why_breaks why_log why_fixes",
     "tools/why/changes": "why_pairs why_log",
+    "tools/why/changing": "why_symbols why_fixes",
     "tools/why/fixes": "why_log why_fixes",
     "tools/why/histories": "why_breaks why_pairs why_log",
     "tools/why/log": "why_log why_fixes",

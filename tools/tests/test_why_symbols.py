@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from minikv_tools.pieces import Place, PromptItem, PromptPiece
-from minikv_tools.why.rewrites import ChangingPlaces
+from minikv_tools.why.changing import ChangingPlaces
 from minikv_tools.why.symbols import first_region, packed, symbols_of, tail_change
 
 TABLE = json.loads(Path(__file__).with_name("why_symbols.json").read_text("utf-8"))

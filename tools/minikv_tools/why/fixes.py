@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from minikv.traffic.trace_tree import PrefixTree
 from minikv_tools.why.breaks import HISTORY, REGION, Items
 from minikv_tools.why.changes import KINDS, ChangeKind
+from minikv_tools.why.changing import Key
 from minikv_tools.why.places import Spot, shown_after, shown_before
-from minikv_tools.why.rewrites import ALL, Ends, Key, Rewrites, tools_text, without_tools
+from minikv_tools.why.rewrites import ALL, Ends, Rewrites, tools_text, without_tools
 from minikv_tools.why.symbols import SYMBOL_BYTES, Cause, packed
 from minikv_tools.why.texts import VOLATILE
 
@@ -29,7 +30,6 @@ _BEGIN = 5 * SYMBOL_BYTES  # of a prompt: those that begin with other ones share
 _RESULT = r"\w+\[\*\] \((?:(?:tool|function|function_call_output)\)|user\), content\S*\.(?:content|toolResult))"
 _PARTNERS = 2  # causes that are named beside one that loses with others
 _OFTEN = 3  # values that come again, at the least, where they differ by user
-MANY = 10  # values that are not few, unless there are ten times as many requests
 
 Savings = dict[Cause, tuple[int, int]]
 
@@ -190,8 +190,8 @@ class Fixes:
         if self._dropped:
             cause, like, new = self._dropped
             self._keep(cause, like, list(map(self.rewrites.id, new)))
-        elif continues in self._histories and (new := ids[len(self._requests[continues].items) :]):
-            self._keep(self._histories[continues][0], continues, new)
+        elif continues in self._histories and (more := ids[len(self._requests[continues].items) :]):
+            self._keep(self._histories[continues][0], continues, more)
         self._dropped = None
 
     def _keep(self, cause: Cause, like: int, new: Sequence[int]) -> None:
@@ -228,24 +228,21 @@ class Fixes:
         return root
 
     def by_user(self) -> set[Cause]:
-        """The causes whose text is one of a few values, most of them with a later conversation after another's."""
-        self.rewrites.slots.forget_chance(self.rewrites.items.values())
+        """The causes whose text is one of several values: most conversations have one that comes again after others."""
+        slots, items = self.rewrites.slots, self.rewrites.items
+        slots.forget_chance(items.values())
         seen: defaultdict[Cause, Counter[bytes]] = defaultdict(Counter)
-        again = defaultdict[Cause, set[bytes]](set)
-        latest = dict[Key, bytes]()
-        for item in [item for request in self._requests if request.begins for item in request.items]:
-            for cause, begin, end, _, key in self.rewrites.regions(item):
-                text = self.rewrites.items[item][SYMBOL_BYTES * begin : SYMBOL_BYTES * end]
-                again[cause].update([text] if latest.get(key) != text and text in seen[cause] else [])
+        again, latest = defaultdict[Cause, set[bytes]](set), dict[Key, bytes]()
+        for data in [items[item] for request in self._requests if request.begins for item in request.items]:
+            for cause, begin, end, _, key in slots.regions(data):
+                text = data[SYMBOL_BYTES * begin : SYMBOL_BYTES * end]
+                if text in seen[cause] and latest.get(key) != text:
+                    again[cause].add(text)
                 latest[key] = text
                 seen[cause][text] += 1
-        return {
-            cause
-            for cause, counts in seen.items()
-            if cause[1] in _BY_USER and not cause[0].startswith("messages[*]")
-            if len(again[cause]) >= _OFTEN and 2 * sum(map(counts.get, again[cause])) > sum(counts.values())
-            if len(counts) <= max(MANY, len(self._requests) / MANY)
-        }
+        often = {cause: [seen[cause][text] for text in texts] for cause, texts in again.items() if len(texts) >= _OFTEN}
+        found = {cause for cause, counts in often.items() if 2 * sum(counts) > sum(seen[cause].values())}
+        return {cause for cause in found if cause[1] in _BY_USER and not cause[0].startswith("messages[*]")}
 
     def replay(self, renamed: Mapping[Cause, Cause]) -> Iterator[tuple[ReplayedRequest, set[Cause], Savings]]:
         """Each request, the causes that it has, and what the fix of each cause saves in it, and that of `ALL`.

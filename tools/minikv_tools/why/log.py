@@ -18,7 +18,7 @@ from minikv_tools.exports import RequestLog, log_lines
 from minikv_tools.logs import ABSENT, Units, conversation_of, field_of, time_of
 from minikv_tools.usage import Usage, objects_in, usage_in
 from minikv_tools.why.breaks import Break, Breaks, LoggedRequest, Turns, general_place
-from minikv_tools.why.fixes import MANY, BreakingPlace, Fixes, Gains, Share, best_fix
+from minikv_tools.why.fixes import BreakingPlace, Fixes, Gains, Share, best_fix
 from minikv_tools.why.providers import providers_of
 from minikv_tools.why.rewrites import ALL
 from minikv_tools.why.symbols import LEAST, SPREAD, Cause, tail_change
@@ -29,6 +29,7 @@ LARGEST_TREE = 2**30  # bytes of text that is not shared
 _SAMPLE, _NOTHING = 2**17, (0, 0)  # characters
 _FIGURES = ("requests", "reused", "lost", "hits", "continued", "sessions", "unread")
 Said = list[Mapping[str, Any]]
+_INSIDE = 10  # breaks between conversations for each in one, of a block that differs by user
 _CAUSES = 24  # places that are looked for in one request
 
 
@@ -274,7 +275,7 @@ class _Survey:
         place = self._places.setdefault(found[:2], BreakingPlace(*found[:2]))
         if place.latest != two.number:
             place.breaks += 1
-            place.inside += MANY * (one is self._before and any(item.name == "assistant" for item in two.items)) - 1
+            place.inside += _INSIDE * (one is self._before and any(item.name == "assistant" for item in two.items)) - 1
         place.latest = two.number
         if (size := 0 if depth else len(two.text)) > place.most:
             place.most, place.lines, place.spots = size, (one.line, two.line), found.spots
