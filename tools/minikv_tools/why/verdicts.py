@@ -7,7 +7,7 @@ that changed. The verdict is in the response, so a log may have it:
     OpenAI      `prompt_cache_diagnostics`, a type and a reason; `prompt_cache_options.comparison_response_id`
 
 Both compare requests, not what a cache did: if nothing changed and the bill still shows little read, the entry was
-gone. The reasons, and what each of them is about, are in `verdicts.json`.
+gone. The reasons, what each of them is about, and the sentences below the tables are in `verdicts.json`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,7 @@ from minikv_tools.why.providers import Prediction, RequestPair, predict, provide
 _TABLE = read_json(Path(__file__).with_name("verdicts.json"))
 _TOLERANCE = 0.1  # of a prompt: the most by which a prediction that agrees may differ from a bill
 _ANTHROPIC, _OPENAI = "diagnostics", "prompt_cache_diagnostics"
-_PARTS = {"tools": "the tools", "functions": "the tools", "response_format": "the output schema"}
-_LEADING = ("system", "developer")
 _PROVIDERS = ("", "cache expired")  # kinds with which it should read more
-
-
-_DIFFER = """If nothing changed in the log, something changed between it and the provider: a router's model or service
-tier, a gateway's text, a server's tools. If the provider saw no change, a gateway may have undone it. If both name a
-change, the provider names only its first."""
 
 
 class ProviderVerdict(NamedTuple):
@@ -99,8 +92,8 @@ def parts_changed(one: Body, two: Body) -> list[str]:
 def _by_part(body: Body) -> defaultdict[str, str]:
     texts = defaultdict[str, str](str)
     for place, text, _ in body.pieces:
-        leads = place.part in ("system", "instructions") or (place.name in _LEADING and not texts["the messages"])
-        texts[_PARTS.get(place.part, "the system prompt" if leads else "the messages")] += text
+        leads = place.name in ("system", "developer") and not texts["the messages"]
+        texts[_TABLE["parts"].get(place.part, "the system prompt" if leads else "the messages")] += text
     return texts
 
 
@@ -146,7 +139,7 @@ class Verdicts:
         for (reason, ours), (count, line) in self.differ.items():
             changed = "nothing changed" if ours == "nothing" else f"{ours} changed"
             said.append(f"{reason}, but in the log {changed}: {many(count, 'request')}, the first in line {line}.")
-        said += [" ".join(_DIFFER.split())] * bool(said)
+        said += [_TABLE["differ"]] * bool(said)
         rows = tuple((reason, *map(str, how.values())) for reason, how in sorted(self.counts.items()))
         head = ("the provider's verdict", "agree", "differ", "unknown")
         return ReportPart("What the provider said", tuple(said), head, rows, words=head[:1]) if rows else None
@@ -200,12 +193,6 @@ def _read_and_more(usage: Usage, share: float) -> tuple[int, int]:
     return read, max(0, round(share * usage.prompt) - read)
 
 
-_SORTED = """yours: would be read if the causes below were fixed, or if breakpoints, keys and settings fit the rules.
-the provider's: sent before, and should have been read; the entry expired, was evicted, or is on another machine.
-too short: sent before, but below the provider's minimum.
-new: all others.""".splitlines()
-
-
 def billed_part(bills: Mapping[str, Billed]) -> ReportPart | None:
     """The tokens that were billed, by model, and why those not read were not; `None` without a bill.
 
@@ -219,7 +206,7 @@ def billed_part(bills: Mapping[str, Billed]) -> ReportPart | None:
         new = max(0, found.size - found.reused - found.lost - found.fixable)
         shares = (f"{part / max(1, found.size):.1%}" for part in (found.reused, mine, found.should, found.short, new))
         rows.append((name or "no model", f"{found.requests:,}", f"{found.size:,}", *shares))
-    return ReportPart("What was billed", tuple(_SORTED), head, tuple(rows), words=head[:1]) if rows else None
+    return ReportPart("What was billed", tuple(_TABLE["billed"]), head, tuple(rows), words=head[:1]) if rows else None
 
 
 def predicted(one: Body, two: Body, shared: int, length: int, units: Units) -> list[Prediction]:
