@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from minikv.errors import whole_number
 from minikv_tools.logs import Units, units_for
 from minikv_tools.report import many
-from minikv_tools.why.changes import KINDS, ChangeKind, beside_change, change_between
+from minikv_tools.why.changes import KINDS, ChangeKind, beside_change, change_between, changed_settings
 from minikv_tools.why.histories import PLACED
 from minikv_tools.why.places import Spot, as_body, shown_after, shown_before, spot_at, spot_json
-from minikv_tools.why.providers import NOTHING_SHARED, RULES, Prediction
+from minikv_tools.why.providers import NOTHING_SHARED, RULES, Prediction, images_in
 from minikv_tools.why.second import second_change
 from minikv_tools.why.texts import PromptChange, shared_length
 from minikv_tools.why.verdicts import compared, predicted
@@ -206,24 +206,25 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     first, second = units.packed([one.text]), units.packed([two.text])
     shared = shared_length(first, second) // units.width
     lengths = len(first) // units.width, len(second) // units.width
-    names = one.namespace.keys() | two.namespace.keys()
-    apart = tuple(sorted(name for name in names if one.namespace.get(name) != two.namespace.get(name)))
+    apart = tuple(changed_settings(one.namespace, two.namespace))
     why = f"different {', '.join(apart)}: a different namespace" if apart else ""
     caches = reused_by_each(shared, lengths[1], blocks, units.scale, why)
     found = predicted(one, two, shared, lengths[1], units)
     found = [] if change.kind == "history at the server" else found
     provider = found[0] if len(found) == 1 and not apart else None
-    caches += [Reused(row.title, 0, why) if why else _row(row) for row in found]
+    caches += [_row(row, why) for row in found]
     then = second_change(one, two)
     change = change if change.whole else PromptChange(change.kind)
     change, also = _headline(change, beside_change(one, two), provider, shared < _LITTLE * units.scale)
-    image = any("image" in piece.place.field.rsplit(".", 1)[-1] for body in (one, two) for piece in body.pieces)
+    image = any(map(images_in, (one, two)))
     spots, bill = (spot_at(one, at), spot_at(two, at)), compared(provider, two.usage, lengths[1])
     return Explanation(change, spots, lengths, shared, units.unit, units.scale, tuple(caches), apart, image, also,
                        provider, bill, then)  # fmt: skip
 
 
-def _row(found: Prediction) -> Reused:
+def _row(found: Prediction, apart: str) -> Reused:
+    if apart:
+        return Reused(found.title, 0, apart)
     kind = found.kind or "too little is shared" * (not found.read)
     why = "unsure: " * found.unsure + kind + f"; writes {found.written:,}" * bool(found.written)
     return Reused(found.title, found.read, why.removeprefix("; "))
@@ -240,7 +241,7 @@ def _headline(
         if fault and (harmless or fault.kind == "namespace"):  # without which nothing is shared
             return fault, changed
         return change, None if KINDS[kind].harmless else fault
-    if found and kind == "extended" and not (found.read or found.kind):
+    if kind == "extended" and not (found.read or found.kind):
         return PromptChange("too short for the cache"), change
     if found.kind in ("", kind):
         names = {re.split("[. ]", name)[0] for name in change.detail.split(", ")}

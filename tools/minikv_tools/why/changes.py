@@ -20,25 +20,16 @@ from minikv_tools.bodies import Body
 from minikv_tools.formats import stored_history
 from minikv_tools.pieces import Place, PromptItem, PromptPiece, bounded_name
 from minikv_tools.why.histories import history_change, late_text, prompt_change, role_change
-from minikv_tools.why.texts import PromptChange, common_run, keys_moved, text_change
+from minikv_tools.why.texts import PATTERNS, PromptChange, common_run, keys_moved, text_change, unfolded
 
-_MARKS = (
-    r"<\|im_start\|>", r"<\|start_header_id\|>", r"<\|start\|>", "<start_of_turn>", r"\[INST\]",
-    "<｜(?:User|Assistant)｜>", r"<\|(?:system|user|assistant|tool|observation)\|>", r"<\|START_OF_TURN_TOKEN\|>",
-)  # fmt: skip  # before a message, in the templates of model families
-_MARK, _TURN = re.compile("|".join(f"({mark})" for mark in _MARKS)), re.compile(f"(?={'|'.join(_MARKS)})")
+_TURN = re.compile(f"(?={PATTERNS['TURN']})")  # a group for each family of models
+_TEMPLATED = re.compile(PATTERNS["TEMPLATED"])
 _ROLE = re.compile(r"(?:<\|?(?:im_)?start\w*\|?>)?\W*(\w*)")  # after the mark, or in it
 _HARMLESS = " (harmless)"
 _SHORT = 64  # characters of a setting's value that are shown
 _SYSTEM = ("system", "developer")
 _HISTORY = {"history truncated", "history summarized", "message inserted", "message removed", "message edited",
-            "messages reordered", "question", "conversation", "extended", "shortened", "nothing",
-            "settings"}  # fmt: skip
-_TEMPLATED = {
-    "add_generation_prompt", "chat_template", "chat_template_kwargs", "citations", "continue_final_message",
-    "documents", "enable_thinking", "output_config", "reasoning", "reasoning_effort", "speed", "text", "thinking",
-    "tool_choice", "verbosity",
-}  # fmt: skip  # settings that templates and servers write into the prompt, or choose its template by
+            "messages reordered"}  # fmt: skip
 _PARTS = ("tools", "response_format", "system")
 
 
@@ -68,7 +59,8 @@ def items_of(body: Body) -> list[PromptItem]:
     [('system', 'system'), ('messages', 'user')]
     """
     found = list(body.items)
-    if len(found) == 1 and found[0].part == "prompt" and len(turns := _TURN.split(body.text)) > 2:
+    turns = _TURN.split(body.text)[:: _TURN.groups + 1] if [item.part for item in found] == ["prompt"] else []
+    if len(turns) > 2:
         return [_turn(text) for text in filter(None, turns)]
     for at, item in enumerate(found):
         if item.part == "messages" and item.name in _SYSTEM:
@@ -98,7 +90,9 @@ def change_between(one: Body, two: Body) -> PromptChange:
     if found.kind == "order" and keys_moved(one.text, two.text):
         found = PromptChange("keys reordered")
     stored = stored_history(two.settings)
-    return PromptChange("history at the server", stored) if stored and found.kind in _HISTORY else found
+    if stored and (KINDS[found.kind].harmless or found.kind in _HISTORY):
+        return PromptChange("history at the server", stored)
+    return found
 
 
 def _change(one: Body, two: Body) -> PromptChange:
@@ -107,9 +101,9 @@ def _change(one: Body, two: Body) -> PromptChange:
     if one.text.startswith(two.text):
         return PromptChange("shortened")
     raw = one.pieces[0].place.part == two.pieces[0].place.part == "prompt"
-    marks = [mark for body in (one, two) if (mark := _MARK.search(body.text))] if raw else []
+    marks = [mark for body in (one, two) if (mark := _TURN.search(body.text))] if raw else []
     if len({mark.lastindex for mark in marks}) == 2:
-        return PromptChange("chat template changed", f"{marks[0][0]} to {marks[1][0]}")
+        return PromptChange("chat template changed", " to ".join(mark[mark.lastindex or 0] for mark in marks))
     return items_change(items_of(one), items_of(two))
 
 
@@ -120,16 +114,26 @@ def items_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> Prompt
     >>> items_change(*(items_of(read_body({"prompt": f"It is 14:0{n}."})) for n in (5, 6))).kind
     'clock'
     """
-    same = common_run([item.text for item in one], [item.text for item in two])
-    left, right = one[same:], two[same:]
+    left, right = apart(one, two)
     parts = {left[0].part, right[0].part}
-    begun = [item.part for item in one[:same]]
-    for part in ("tools", "response_format", "system"):
+    begun = [item.part for item in one[: -len(left)]]
+    for part in _PARTS:
         if part in parts:
             return _of_part(part, left, right, part in begun)
     if parts == {"prompt"}:
         return prompt_change(left[0].text, right[0].text)
     return history_change(left, right, "messages" in begun)
+
+
+def apart(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> tuple[Sequence[PromptItem], Sequence[PromptItem]]:
+    """Two lists of items, each from the first that differs.
+
+    >>> a, b, c = (PromptItem("messages", "user", (), text) for text in "abc")
+    >>> [[item.text for item in items] for items in apart([a, b], [a, c, b])]
+    [['b'], ['c', 'b']]
+    """
+    same = common_run([item.text for item in one], [item.text for item in two])
+    return one[same:], two[same:]
 
 
 def beside_change(one: Body, two: Body) -> PromptChange:
@@ -140,16 +144,27 @@ def beside_change(one: Body, two: Body) -> PromptChange:
     PromptChange(kind='namespace', detail='model (a to b)')
     """
     for before, after, kind in ((one.namespace, two.namespace, "namespace"), (one.settings, two.settings, "settings")):
-        names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
-        if "prompt_cache_key" in names:
-            kind, names = "cache key changed", ["prompt_cache_key"]
-        elif kind == "settings" and _TEMPLATED.intersection(names):
-            kind, names = "template settings", sorted(_TEMPLATED.intersection(names))
-        if names:
-            return PromptChange(
-                kind, ", ".join(changed_setting(name, before.get(name), after.get(name)) for name in names[:6])
-            )
+        changed = changed_settings(before, after)
+        templated = [says for name, says in changed.items() if _TEMPLATED.fullmatch(name)]
+        if key := changed.get("prompt_cache_key"):
+            return PromptChange("cache key changed", key)
+        if changed:
+            kind = "template settings" if templated else kind
+            return PromptChange(kind, ", ".join((templated or [*changed.values()])[:6]))
     return PromptChange("nothing")
+
+
+def changed_settings(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, str]:
+    """The settings that differ, sorted by name: of each, what `changed_setting` says.
+
+    >>> changed_settings({"n": 1, "seed": 7}, {"n": 2, "seed": 7, "top_p": 0.5})
+    {'n': 'n (1 to 2)', 'top_p': 'top_p (null to 0.5)'}
+    """
+    return {name: changed_setting(name, one.get(name), two.get(name)) for name in _differing(one, two)}
+
+
+def _differing(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
+    return sorted((name for name in one.keys() | two.keys() if one.get(name) != two.get(name)), key=str)
 
 
 def changed_setting(name: str, one: Any, two: Any) -> str:
@@ -161,7 +176,7 @@ def changed_setting(name: str, one: Any, two: Any) -> str:
     if name == "citations":  # they are somewhere in the messages
         return f"{name} of {(one or two)[0]} ({'on to off' if one else 'off to on'})"
     while isinstance(one, Mapping) and isinstance(two, Mapping):
-        keys = [str(key) for key in one.keys() | two.keys() if one.get(key) != two.get(key)]
+        keys = _differing(one, two)
         if len(keys) > 1:
             break
         name, one, two = f"{name}.{keys[0]}", one.get(keys[0]), two.get(keys[0])
@@ -174,15 +189,16 @@ def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem],
     if part == "tools":
         return tools_change(*([item for item in items if item.part == part] for items in (left, right)))
     one, two = left[0], right[0]
-    if part == "system" and (changed := role_change(one, two)):
+    if changed := role_change(one, two):
         return changed
+    edited = "system edited" if part == "system" else "schema edited"
     if one.part != two.part:
-        if begun and part == "system":
+        if begun:
             return PromptChange("message inserted" if two.part == part else "message removed")
-        return PromptChange("system added" if part == "system" else "schema edited")
+        return PromptChange("system added" if part == "system" else edited)
     pairs = zip(one.pieces, two.pieces)
     before, after = next((pair for pair in pairs if pair[0].text != pair[1].text), (one, two))
-    return _text_kind(before.text, after.text, "system edited" if part == "system" else "schema edited")
+    return _text_kind(before.text, after.text, edited)
 
 
 def _text_kind(one: str, two: str, edited: str) -> PromptChange:
@@ -198,26 +214,16 @@ def tools_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> Prompt
     >>> print(*tools_change([a, b], [b, a]), *tools_change([a], [a, b]), sep="; ")
     tools reordered; b, a; tool added; b
     """
-    plain = [[_plain(tool.text) for tool in tools] for tools in (one, two)]
+    plain = [[json.dumps(unfolded(tool.text), sort_keys=True) for tool in tools] for tools in (one, two)]
     names = [[tool.name for tool in tools] for tools in (one, two)]
     gone, come = Counter(names[0]) - Counter(names[1]), Counter(names[1]) - Counter(names[0])
-    if sorted(plain[0]) == sorted(plain[1]) and plain[0] != plain[1]:
-        return PromptChange("tools reordered", _names(names[1]))
     if gone or come:
         kind = "tools changed" if gone and come else "tool removed" if gone else "tool added"
         return PromptChange(kind, _names(come or gone))
-    if names[0] != names[1]:
+    if names[0] != names[1] or (plain[0] != plain[1] and sorted(plain[0]) == sorted(plain[1])):
         return PromptChange("tools reordered", _names(names[1]))
     before, after = next(pair for pair in zip(one, two) if pair[0].text != pair[1].text)
     return PromptChange(_text_kind(before.text, after.text, "tool edited").kind, bounded_name(before.name))
-
-
-def _plain(text: str) -> str:
-    """The text of a tool with its keys sorted, to recognize it in any position."""
-    try:
-        return json.dumps(json.loads(text), sort_keys=True)
-    except ValueError:
-        return text
 
 
 def _names(names: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -26,7 +26,7 @@ from minikv_tools.bodies import Body
 from minikv_tools.pieces import Place
 from minikv_tools.report import many
 from minikv_tools.why.breakpoints import RUNS, PromptBlock, breakpoints, endings, prompt_blocks
-from minikv_tools.why.changes import changed_setting
+from minikv_tools.why.changes import changed_settings
 
 RULES = read_json(Path(__file__).with_name("providers.json"))
 NOTHING_SHARED = "no block that both share reaches the minimum length"
@@ -115,16 +115,6 @@ class RequestPair:
     exact: bool = True
     age: float = 0
 
-    def changed(self, names: Iterable[str]) -> list[str]:
-        """The settings among `names` that differ between the requests."""
-        return [name for name in names if self.one.settings.get(name) != self.two.settings.get(name)]
-
-    def detail(self, names: Iterable[str]) -> str:
-        """The fields of these settings that differ, with their values if they are short."""
-        one, two = self.one.settings, self.two.settings
-        both = ((name, one.get(name), two.get(name)) for name in names)
-        return ", ".join(changed_setting(*each) if each[1:] != (None, None) else each[0] for each in both)
-
 
 def predict(key: str, pair: RequestPair) -> Prediction:
     """Predict what a provider reads for the second of two requests, after it has answered the first; `key` of `RULES`.
@@ -134,16 +124,21 @@ def predict(key: str, pair: RequestPair) -> Prediction:
     >>> predict("anthropic", RequestPair(body, body, 28, 28)).kind
     'too short for the cache'
     """
-    if key != "anthropic" and (changed := pair.changed(["prompt_cache_key"])):
-        return Prediction(key, 0, 0, "cache key changed", pair.detail(changed))
     found = _Api(key, pair).predict()
-    marks = {piece.mark for body in (pair.one, pair.two) for piece in body.pieces}
-    advice = RULES[key]["advice"] | (RULES[key]["advice of cachePoint"] if "(cachePoint)" in " ".join(marks) else {})
+    bedrock = any("(cachePoint)" in piece.mark for body in (pair.one, pair.two) for piece in body.pieces)
+    advice = RULES[key]["advice"] | (RULES[key]["advice of cachePoint"] if bedrock else {})
     vain = found.kind == "cache expired" and pair.age > max(RULES[key]["ttl"].values(), default=0)
     return found._replace(advice="" if vain else advice.get(found.kind, ""))
 
 
-def _images(body: Body) -> list[Place]:
+def images_in(body: Body) -> list[Place]:
+    """The places of the images in a prompt.
+
+    >>> from minikv_tools.bodies import read_body
+    >>> image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
+    >>> print(*images_in(read_body({"messages": [{"role": "user", "content": [image]}]})))
+    messages[0] (user), content[0].image_url
+    """
     return [piece.place for piece in body.pieces if "image" in piece.place.field]
 
 
@@ -156,11 +151,12 @@ class _Api:
         self.elsewhere = "anthropic_version" in pair.two.settings or bool(_ELSEWHERE.search(_model(pair.two)))
         self.low, self.high = self._limits()
         levels = self.rules["from"]
-        self.lost = pair.changed(levels)
-        before, after = (_images(body) for body in (pair.one, pair.two))
-        if "images" in levels and bool(before) != bool(after):
-            self.lost.append(f"images: {(before + after)[0]}")
-        self.level = min((levels[name.partition(":")[0]] for name in self.lost), default=3)
+        self.changed = changed_settings(pair.one.settings, pair.two.settings)
+        before, after = (images_in(body) for body in (pair.one, pair.two))
+        if bool(before) != bool(after):
+            self.changed["images"] = f"images: {(before + after)[0]}"
+        self.lost = [name for name in levels if name in self.changed]
+        self.level = min((levels[name] for name in self.lost), default=3)
         if "step" in self.rules:
             self.first = self.blocks = self._steps()
         else:
@@ -169,9 +165,7 @@ class _Api:
         latest = self.rules.get("latest")
         self.before = breakpoints(pair.one, self.first, latest)
         self.marks = breakpoints(pair.two, self.blocks, latest)
-        self.written = {}
-        for number, ttl in self.before.items():
-            self.written[self.first[number].end] = ttl, self.first[number].place
+        self.written = {self.first[at].end: (ttl, self.first[at].place) for at, ttl in self.before.items()}
 
     def _limits(self) -> tuple[float, float]:
         """The length from which the API may cache a prompt, and the length from which it certainly does."""
@@ -196,20 +190,22 @@ class _Api:
 
     def predict(self) -> Prediction:
         """Predict what is read and written, with the cause where it is not enough."""
+        if self.key != "anthropic" and "prompt_cache_key" in self.changed:
+            return Prediction(self.key, 0, 0, "cache key changed", self.changed["prompt_cache_key"])
         if refused := self._refused(self.before, self.first) or self._refused(self.marks, self.blocks):
             return Prediction(self.key, 0, 0, "breakpoints refused", refused)
         if self.pair.length < self.low:
             return Prediction(self.key, 0, 0, _CAUSES[0], self._about(self.pair.length))
-        ends = [(self.blocks[number].end, self.blocks[number].place) for number in self.marks]
-        end = ends[-1][0] if ends and ends[-1][0] >= self.low and "step" not in self.rules else 0
+        ends = [self.blocks[number] for number in self.marks]
+        end = ends[-1].end if ends and ends[-1].end >= self.low and "step" not in self.rules else 0
         if not (self.before and ends):
-            where = f"in the first request; the second has one at {ends[0][1]}" if ends else ""
+            where = f"in the first request; the second has one at {ends[0].place}" if ends else ""
             for _, place in [*self.written.values()][:1]:
                 where = f"in the second request; the first has one at {place}"
             return Prediction(self.key, 0, end, "no breakpoint", where)
         read = max(found := self._found(0), default=0)
         kind, detail = self._cause(read)
-        size = self.pair.shared if "step" in self.rules else read or ends[-1][0]
+        size = self.pair.shared if "step" in self.rules else read or ends[-1].end
         doubts = {} if kind else self._doubts(size, self.blocks[found[read]] if read else None)
         unsure = [(cause, f"perhaps: {doubt}") for cause, doubt in doubts.items() if doubt]
         kind, detail = (unsure or [(kind, detail)])[0]
@@ -297,7 +293,7 @@ class _Api:
             "too short for the cache": self._about(size),
             "cache expired": f"{self._later()}; the entry is kept for {kept}",
             "cache lifetime changed": f"{kept} to {self.marks[last]}, at {self.blocks[last].place}",
-            "template settings": self.pair.detail(self.lost),
+            "template settings": ", ".join([self.changed[name] for name in self.lost]),
             "breakpoint too far": f"{place} is position {back}, counting back from the new breakpoint (position 1); "
             f"the provider checks only {self.rules.get('back')}",
             "breakpoint moved": f"from {place} to {self.blocks[last].place}",

@@ -10,6 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import takewhile, zip_longest
 from operator import eq
 from pathlib import Path
@@ -107,10 +108,9 @@ def _alike(one: str, two: str) -> bool:
 
 def _json_change(one: str, two: str) -> PromptChange | None:
     """How two texts differ that are JSON, or nearly the same lines of it."""
-    try:  # a number or a word by itself is text
-        left, right = (_unfolded(parse_json(text * (text.lstrip()[:1] in "{["), "it")) for text in (one, two))
-    except ValueError:
-        return _escapes(one, two)
+    left, right = unfolded(one), unfolded(two)
+    if isinstance(left, str) or isinstance(right, str):
+        return PromptChange("JSON rewritten") if _unescaped(one) == _unescaped(two) else None
     for kind, sort in (("JSON rewritten", False), ("keys reordered", True)):
         if json.dumps(left, sort_keys=sort) == json.dumps(right, sort_keys=sort):
             return PromptChange(kind)
@@ -134,24 +134,25 @@ def keys_moved(one: str, two: str) -> bool:
     return False
 
 
-def _unfolded(value: Any) -> Any:
-    """A value with JSON in place of each text in it that spells JSON, as the arguments of a call do."""
+def unfolded(value: Any) -> Any:
+    """A value with JSON in place of each text that spells an object or a list, as the arguments of a call do.
+
+    >>> unfolded('{"name": "grep", "arguments": "[7]"}'), unfolded("7")
+    ({'name': 'grep', 'arguments': [7]}, '7')
+    """
     if isinstance(value, dict):
-        return {key: _unfolded(inner) for key, inner in value.items()}
+        return {key: unfolded(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_unfolded(inner) for inner in value]
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return parse_json(value, "it")
-        except ValueError:
-            return value
+        return [unfolded(inner) for inner in value]
+    if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
+        with suppress(ValueError):
+            return unfolded(parse_json(value, "it"))
     return value
 
 
-def _escapes(one: str, two: str) -> PromptChange | None:
-    r"""Return whether two texts are equal once `\u00e9` is read as é."""
-    plain = [re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text) for text in (one, two)]
-    return PromptChange("JSON rewritten") if plain[0] == plain[1] else None
+def _unescaped(text: str) -> str:
+    r"""A text in which `\u00e9` is read as é."""
+    return re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text)
 
 
 def patterns_in(text: str) -> dict[str, str]:
