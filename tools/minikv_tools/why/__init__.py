@@ -50,9 +50,9 @@ def reused_by_each(
     known = min(shared, max(0, length - scale))  # the last token is computed again: it gives the next one
     kinds = [("pages of 1 token (a radix tree)" if size == 1 else f"pages of {size} tokens", shared, size)
              for size in PAGES]  # fmt: skip
-    kinds.append((f"full blocks of {BLOCK}, minus the last token (vLLM)", known, BLOCK))
     several = f" (the least common multiple of {' and '.join(map(str, blocks))})" if len(blocks) > 1 else ""
-    kinds.append((f"hybrid model, blocks of {common:,}{several}", known, common))
+    kinds += [(f"full blocks of {BLOCK}, minus the last token (vLLM)", known, BLOCK),
+              (f"hybrid model, blocks of {common:,}{several}", known, common)]  # fmt: skip
     return [_reuse(*kind, length, scale, apart) for kind in kinds]
 
 
@@ -209,8 +209,8 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     apart = tuple(changed_settings(one.namespace, two.namespace))
     why = f"different {', '.join(apart)}: a different namespace" if apart else ""
     caches = reused_by_each(shared, lengths[1], blocks, units.scale, why)
-    found = predicted(one, two, shared, lengths[1], units)
-    found = [] if change.kind == "history at the server" else found
+    stored = change.kind == "history at the server"
+    found = [] if stored else predicted(one, two, shared, lengths[1], units)
     provider = found[0] if len(found) == 1 and not apart else None
     caches += [_row(row, why) for row in found]
     then = second_change(one, two)
@@ -261,14 +261,12 @@ def explanation_text(found: Explanation) -> str:
     >>> print(explanation_text(explain("Hi", "Hi")).splitlines()[0])
     Nothing changed.
     """
-    lines = [*textwrap.wrap(_said(found.change), _WIDTH)]
-    lines += textwrap.wrap(f"Also: {_said(found.also)}", _WIDTH) if found.also else []
-    if found.then:
-        lines += textwrap.wrap(f"Next, once the first is fixed: {_said(found.then)}", _WIDTH)
-    lines += ["", *differing_places(found), *_lengths(found), "", *_caches(found), ""]
-    for paragraph in (*found.notes, f"What to do: {found.remedies[0]}", *found.remedies[1:]):
-        lines += textwrap.wrap(paragraph, _WIDTH)
-    return "\n".join(lines)
+    changes = {"": found.change, "Also: ": found.also, "Next, once the first is fixed: ": found.then}
+    said = [f"{lead}{_said(change)}" for lead, change in changes.items() if change]
+    table = ["", *differing_places(found), *_lengths(found), "", *_caches(found), ""]
+    advice = [*found.notes, f"What to do: {found.remedies[0]}", *found.remedies[1:]]
+    fill = textwrap.TextWrapper(_WIDTH).fill
+    return "\n".join([*map(fill, said), *table, *map(fill, advice)])
 
 
 def _said(change: PromptChange) -> str:

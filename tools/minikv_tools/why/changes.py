@@ -222,10 +222,10 @@ def tools_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> Prompt
         return PromptChange(kind, _names(come or gone))
     if names[0] != names[1] or (plain[0] != plain[1] and sorted(plain[0]) == sorted(plain[1])):
         return PromptChange("tools reordered", _names(names[1]))
-    before, after = next(pair for pair in zip(one, two) if pair[0].text != pair[1].text)
-    return PromptChange(_text_kind(before.text, after.text, "tool edited").kind, bounded_name(before.name))
+    left, right = apart(one, two)
+    return PromptChange(_text_kind(left[0].text, right[0].text, "tool edited").kind, bounded_name(left[0].name))
 
 
 def _names(names: Iterable[str]) -> str:
     found = [bounded_name(name) for name in names if name]
-    return ", ".join(found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else "")
+    return ", ".join(found[:4]) + f" and {len(found) - 4} more" * (len(found) > 4)

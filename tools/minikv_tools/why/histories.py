@@ -21,7 +21,7 @@ _LABEL = re.compile(r"(?i:\b(?:current|now|timestamp)\b[ \w]{0,12}[:=>(\[]? ?[\w
 _SENTENCE, _TELLING = re.compile(r"(?<=[.!?\n。！？：])\s*|(?<=: )"), 16  # bytes
 _CALLED = re.compile(r'"(?:id|call_id|tool_call_id)": ?"[\w-]*$')  # of a call of a tool in a rendered prompt
 _END = "<|im_end|>\n"
-_MARKERS = "<|im_start|>user\n<|im_end|>\n"  # which every two messages share
+_MARKERS = len("<|im_start|>user\n<|im_end|>\n")  # characters which every two messages share
 _INDEX = re.compile(r"\[\d+\](?:\.text)?")  # of a part: a text may come as it is, or as a list of parts
 _PROBE = 64  # characters by which a text is found again where it moved to
 _MOST = 4096  # messages that are looked through for one that moved
@@ -57,7 +57,7 @@ def history_change(one: Sequence[PromptItem], two: Sequence[PromptItem], begun: 
     change = _message_change(one[0], two[0], last)
     if last and change.kind in ("message edited", "text appended", "text cut off", *PLACED):
         return PromptChange("question")
-    alike = similar(before[0], after[0], len(_MARKERS)) or not {*before[1:]}.isdisjoint(after[1:])
+    alike = similar(before[0], after[0], _MARKERS) or not {*before[1:]}.isdisjoint(after[1:])
     return change if alike or change.kind != "message edited" else PromptChange("conversation")
 
 
@@ -70,7 +70,7 @@ def _moved(before: list[str], after: list[str], begun: bool) -> PromptChange | N
     kinds += [(n, 1, "history summarized", "replaced") for n in range(2, min(len(before), _MOST))]
     kinds += [(0, n, "message inserted", "") for n in range(1, min(len(after), _MOST))]
     for gone, new, kind, what in kinds:
-        if before[gone] == next(iter(after[new : new + 1]), None):
+        if before[gone : gone + 1] == after[new : new + 1]:
             same = common_run(before[gone:], after[new:])
             if same >= min(len(before) - gone, len(after) - new) - (same > 1):  # the last question may be another one
                 return PromptChange(kind, f"{many(gone or new, 'message')} {what}".rstrip())
@@ -87,7 +87,7 @@ def role_change(one: PromptItem, two: PromptItem) -> PromptChange | None:
     PromptChange(kind='role changed', detail='system to user')
     """
     before, after = (item.text.replace(item.name, "", 1) for item in (one, two))
-    if one.name == two.name or not (before == after or similar(before, after, len(_MARKERS))):
+    if one.name == two.name or not (before == after or similar(before, after, _MARKERS)):
         return None
     return PromptChange("role changed", f"{bounded_name(one.name)} to {bounded_name(two.name)}")
 
@@ -100,7 +100,8 @@ def _message_change(one: PromptItem, two: PromptItem, last: bool) -> PromptChang
     at = common_run(before, after)
     left, right = before[at], after[at]
     fields = [_INDEX.sub("", item.pieces[at].place.field) if at < len(item.pieces) else "" for item in (one, two)]
-    if kind := _of_parts(before, after, fields) or _of_call(left, right):
+    called = _CALL.search(left) and _CALL_ID.sub("", left) == _CALL_ID.sub("", right)  # but for the ids
+    if kind := _of_parts(before, after, fields) or "tool call id" * bool(called):
         signed = kind == "image changed" and "?" in left and left.split("?")[0] == right.split("?")[0]
         return PromptChange("signed URL" if signed else kind)
     found, edited = text_change(left, right) if fields[0] == fields[1] else None, edited_kind(one.name, *fields)
@@ -127,12 +128,6 @@ def _of_parts(before: list[str], after: list[str], fields: list[str]) -> str | N
     one, two = "".join(before), "".join(after)
     left, right = _THOUGHT.sub("", one), _THOUGHT.sub("", two)
     return "reasoning removed" if right.startswith(left) and (left == one) != (right == two) else None
-
-
-def _of_call(one: str, two: str) -> str | None:
-    """Return whether two calls of tools, as JSON, differ in their ids only."""
-    same = _CALL.search(one) and _CALL_ID.sub("", one) == _CALL_ID.sub("", two)
-    return "tool call id" if same else None
 
 
 def edited_kind(role: str, *fields: str) -> str:
@@ -175,12 +170,9 @@ def late_text(one: str, two: str) -> str | None:
     if [part for part in left if part in both] != [part for part in right if part in both]:
         return "order"
     kind = volatile_at(one, two, at)
-    if kind in ("clock", "random id"):
+    many_follow = kind == "number" and shared_length(masked(one[at:], kind), masked(two[at:], kind)) > _PROBE
+    if many_follow or kind in ("clock", "random id"):
         return kind
-    if kind == "number":
-        rest = masked(one[at:], kind), masked(two[at:], kind)
-        if shared_length(*rest) > _PROBE:
-            return kind
     return "shared text last" if at < len(two) / 2 else None
 
 

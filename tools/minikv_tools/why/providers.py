@@ -200,8 +200,8 @@ class _Api:
         end = ends[-1].end if ends and ends[-1].end >= self.low and "step" not in self.rules else 0
         if not (self.before and ends):
             where = f"in the first request; the second has one at {ends[0].place}" if ends else ""
-            for _, place in [*self.written.values()][:1]:
-                where = f"in the second request; the first has one at {place}"
+            for _, place in self.written.values():
+                where = where or f"in the second request; the first has one at {place}"
             return Prediction(self.key, 0, end, "no breakpoint", where)
         read = max(found := self._found(0), default=0)
         kind, detail = self._cause(read)
@@ -260,12 +260,8 @@ class _Api:
 
     def _positions(self, number: int) -> list[list[int]]:
         """The blocks from one back to the first, as Anthropic counts them: one by one, but a run of calls as one."""
-
-        def run_of(block: int) -> str | int:
-            kind = self.blocks[block].kind
-            return kind if kind in RUNS else block
-
-        runs = groupby(range(number, -1, -1), run_of)
+        kinds = [block.kind for block in self.blocks]
+        runs = groupby(range(number, -1, -1), lambda at: kinds[at] if kinds[at] in RUNS else at)
         return [[*run] for _, run in runs]
 
     def _cause(self, read: int) -> tuple[str, str]:

@@ -30,9 +30,9 @@ def second_change(one: Body, two: Body) -> PromptChange | None:
     found = next((each for each in breaks if first and each.kind != first.kind), None)
     if not first or not found or found.harmless or (found.kind in HISTORY and first.kind not in _PAIRED):
         return None
-    places = [spot.place for spot in found.spots if spot]
-    where = PLACED.get(edited_kind(places[0].name, places[0].field), "") if places else ""
-    return PromptChange(found.kind, f"{where}{', ' * bool(where)}{places[0] if places else found.place}")
+    place = next(spot.place for spot in found.spots if spot)
+    where = PLACED.get(edited_kind(place.name, place.field), "")
+    return PromptChange(found.kind, f"{where}, {place}".removeprefix(", "))
 
 
 def _breaks(whole: Sides) -> Iterator[Break]:

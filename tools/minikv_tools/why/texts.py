@@ -16,12 +16,12 @@ from operator import eq
 from pathlib import Path
 from typing import Any, AnyStr, NamedTuple
 
-from minikv.untrusted import parse_json
+from minikv.untrusted import parse_json, read_json
 
 LONGEST_LOOK = 2**18  # characters: longer texts are compared around the place where they part
 _LOOK = 2**16  # of them on each side
 _PARTLY = "and more than that"
-_FORMS = str.maketrans(json.loads(Path(__file__).with_name("forms.json").read_text("utf-8")))
+_FORMS = str.maketrans(read_json(Path(__file__).with_name("forms.json")))
 
 
 class PromptChange(NamedTuple):
@@ -124,10 +124,9 @@ def keys_moved(one: str, two: str) -> bool:
     True
     """
     at, decode = shared_length(one, two), json.JSONDecoder().raw_decode
-    for brace in re.finditer(r"\{", one[max(0, at - _LOOK) : at]):
-        begin = max(0, at - _LOOK) + brace.start()
+    for brace in re.compile("{").finditer(one, max(0, at - _LOOK), at):
         try:
-            left, right = (decode(text, begin)[0] for text in (one, two))
+            left, right = (decode(text, brace.start())[0] for text in (one, two))
         except (ValueError, RecursionError):
             continue
         return bool(left == right)

@@ -30,7 +30,6 @@ from minikv_tools.why.providers import Prediction, RequestPair, predict, provide
 _TABLE = read_json(Path(__file__).with_name("verdicts.json"))
 _TOLERANCE = 0.1  # of a prompt: the most by which a prediction that agrees may differ from a bill
 _ANTHROPIC, _OPENAI = "diagnostics", "prompt_cache_diagnostics"
-_PROVIDERS = ("", "cache expired")  # kinds with which it should read more
 
 
 class ProviderVerdict(NamedTuple):
@@ -52,15 +51,15 @@ def read_verdict(objects: Iterable[Mapping[str, Any]], body: Body) -> ProviderVe
     ProviderVerdict(reason='system_changed', about='msg_1')
     """
     about = object_of(body.settings.get("prompt_cache_options")).get("comparison_response_id")
-    about = about or object_of(body.settings.get(_ANTHROPIC)).get("previous_message_id") or ""
+    about = str(about or object_of(body.settings.get(_ANTHROPIC)).get("previous_message_id") or "")
     for said in objects:
         if found := object_of(said.get(_OPENAI)):
-            return ProviderVerdict(str(found.get("reason") or found.get("type")), str(about))
+            return ProviderVerdict(str(found.get("reason") or found.get("type")), about)
         found = object_of(said.get(_ANTHROPIC))
         if "cache_miss_reason" in found:
-            return ProviderVerdict(str(object_of(found["cache_miss_reason"]).get("type") or "pending"), str(about))
+            return ProviderVerdict(str(object_of(found["cache_miss_reason"]).get("type") or "pending"), about)
         if about and said.get(_ANTHROPIC, about) is None:
-            return ProviderVerdict("no change", str(about))
+            return ProviderVerdict("no change", about)
     return None
 
 
@@ -171,7 +170,7 @@ class Billed(Share):
         self.add(1, usage.prompt, read, more)
         kind = found.kind if found else ""
         self.short += more * (kind == "too short for the cache")
-        self.asked += more * (kind not in ("too short for the cache", *_PROVIDERS))
+        self.asked += more * (kind not in ("", "too short for the cache", "cache expired"))
 
     def fix(self, usage: Usage, share: float, fixed: float) -> None:
         """Count what fixing all causes saves of a bill: a `fixed` share, but only tokens not explained yet.
