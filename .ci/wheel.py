@@ -163,7 +163,7 @@ def check_commands(user: Newcomer) -> None:
     found = [json.loads(user.run("minikv", "replay", traffic, "--json")) for traffic in (log, "trace.jsonl")]
     assert [(each["requests"], each["hits"]) for each in found] == [(3, 18)] * 2, found
     config = user.write("small.toml", 'traces = "trace.jsonl"\ncapacities = [2, "unlimited"]\n')
-    rows = json.loads(user.run("minikv", "sweep", config, "--backend", "sequential", "--json"))
+    rows = json.loads(user.run("minikv", "sweep", config, "--jobs", "1", "--json"))
     assert len(rows) == 2, rows
 
 

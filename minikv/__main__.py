@@ -4,5 +4,5 @@ import sys
 
 from minikv.cli import main
 
-if __name__ == "__main__":  # a process that a cluster starts on this machine imports this file, too
+if __name__ == "__main__":  # a process that is started on this machine imports this file, too
     sys.exit(main())

@@ -33,7 +33,7 @@ COMMANDS = {
     "tools": {
         "why": "explain why a prompt missed the cache: what changed before it, and what to do",
         "plan": "show how much cache a trace needs: hits at each size, and what bounds them",
-        "sweep": "replay traces through many caches, on all cores or a cluster",
+        "sweep": "replay traces through many caches, on all cores",
         "trace": "turn a log of requests into an anonymous trace in Mooncake's format",
     },
 }

@@ -2,5 +2,5 @@
 
 from minikv_tools.cli import main
 
-if __name__ == "__main__":  # a process that a cluster starts on this machine imports this file, too
+if __name__ == "__main__":  # a process that is started on this machine imports this file, too
     main()

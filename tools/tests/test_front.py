@@ -57,9 +57,7 @@ def test_the_fix_that_is_shown_brings_what_is_shown(report):
 def test_each_command_runs_as_it_is_shown(report, tmp_path):
     """In the order of the table, because a sweep reads the trace that the command before it makes."""
     report(APP)
-    (tmp_path / "sweep.toml").write_text(
-        'traces = "trace.jsonl"\ncapacities = ["1k"]\nbackend = "sequential"\n', "utf-8"
-    )
+    (tmp_path / "sweep.toml").write_text('traces = "trace.jsonl"\ncapacities = ["1k"]\njobs = 1\n', "utf-8")
     shown = re.findall(r"^\| `minikv-tools (.*?)` \|", README, re.MULTILINE)
     assert sorted(line.split()[0] for line in shown) == sorted(GROUPS["tools"])
     assert [main(line.split(), "minikv-tools") for line in shown] == [0] * len(shown)
@@ -79,12 +77,11 @@ def test_the_commands_of_the_page_run_as_they_are_shown_without_any_extra(tmp_pa
     shown = re.findall(r"^minikv-tools (.*(?:log|hour)\..*)", page, re.MULTILINE)
     assert [line.split()[0] for line in shown] == ["why", "plan", "plan", "sweep"]
     assert ["--tiers" in line for line in shown] == [False, False, True, False]
-    (sequential,) = re.findall(r"`(--backend sequential)`", page)
+    (sequential,) = re.findall(r"`(--jobs 1)`", page)
     shown[-1] += f" {sequential}"
     done = [run(COMMANDS, *line.split(), lacked=COURSE | SERVING | SWEEP) for line in shown]
     assert [one.returncode for one in done] == [0] * len(shown), done
-    assert {extra for extra in EXTRAS if f'pip install "minikv-tools[{extra}]"' in page} == {*EXTRAS} - {"cluster"}
-    assert '"minikv-tools[cluster]"' in page
+    assert {extra for extra in EXTRAS if f'pip install "minikv-tools[{extra}]"' in page} == {*EXTRAS}
 
 
 def test_the_workflow_of_the_page_fails_where_its_limit_is_broken(tmp_path, monkeypatch, capsys):

@@ -121,16 +121,15 @@ def expected(tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize(("backend", "jobs"), [("sequential", None), ("threading", 3), ("threading", 1), ("loky", 2)])
-def test_every_backend_finds_what_replay_finds_in_the_same_order(backend, jobs, folder, expected):
-    config = config_of(folder, f'{CONFIG}backend = "{backend}"\n' + (f"jobs = {jobs}" if jobs else ""))
-    assert Sweep(config).run(folder / "journal") == expected
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_each_run_finds_what_replay_finds_in_the_same_order(jobs, folder, expected):
+    assert Sweep(config_of(folder, f"{CONFIG}jobs = {jobs}")).run(folder / "journal") == expected
 
 
 def test_a_trace_is_read_once_for_all_runs_that_follow_each_other(folder, monkeypatch):
     opened = []
     monkeypatch.setattr(sweep, "open_traffic", lambda path, *how, **more: opened.append(path) or open_traffic(path))
-    a_sweep = Sweep(config_of(folder, f'{CONFIG}backend = "sequential"'))
+    a_sweep = Sweep(config_of(folder, f"{CONFIG}jobs = 1"))
     del opened[:]
     a_sweep.run(folder / "journal")
     assert opened == [str(folder / "day.jsonl"), str(folder / "night.jsonl")]
@@ -139,7 +138,7 @@ def test_a_trace_is_read_once_for_all_runs_that_follow_each_other(folder, monkey
 def test_a_log_of_requests_is_swept_as_it_is_replayed(folder):
     prompts = ["one " * 100, "one " * 100 + "two " * 100, "three " * 50, "one " * 100 + "two " * 60]
     (folder / "log.jsonl").write_text("\n".join(json.dumps({"prompt": prompt}) for prompt in prompts), "utf-8")
-    config = config_of(folder, 'traces = "log.jsonl"\ncapacities = "unlimited"\nbackend = "sequential"')
+    config = config_of(folder, 'traces = "log.jsonl"\ncapacities = "unlimited"\njobs = 1')
     with open_traffic(folder / "log.jsonl") as traffic:
         expected = replay(traffic.requests, index_named("radix"), None)
     assert Sweep(config).run(folder / "journal") == [expected]
@@ -154,7 +153,7 @@ def test_made_up_traffic_is_swept_without_a_file(folder):
 
 
 def test_a_sweep_that_was_stopped_goes_on_and_does_nothing_twice(folder, expected, monkeypatch):
-    config = config_of(folder, f'{CONFIG}backend = "sequential"')
+    config = config_of(folder, f"{CONFIG}jobs = 1")
     served = []
 
     def stops(requests, cache, capacity):
@@ -209,9 +208,9 @@ def test_killed_half_way_and_started_again_it_prints_the_same_table(tmp_path, ca
     done = records(journal)
     assert 3 <= done < 24, said
     assert said[0] == ""
-    again = swept(tmp_path, "--backend", "sequential")
+    again = swept(tmp_path, "--jobs", "1")
     assert f"minikv sweep: {done} of 24 steps done, now" in again.stderr
-    another = ["--backend", "sequential", "--journal", str(tmp_path / "another")]
+    another = ["--jobs", "1", "--journal", str(tmp_path / "another")]
     assert cli.main(["sweep", str(tmp_path / "sweep.toml"), *another]) == 0
     assert again.stdout == capsys.readouterr().out
     assert sorted(os.listdir(tmp_path)) == ["another", "long.jsonl", "sweep.toml", "sweep.toml.journal"]
@@ -221,7 +220,7 @@ def test_killed_half_way_and_started_again_it_prints_the_same_table(tmp_path, ca
 
 
 def test_a_journal_of_another_config_or_of_a_changed_trace_is_refused_by_name(folder):
-    quick = 'backend = "sequential"'
+    quick = "jobs = 1"
     Sweep(config_of(folder, CONFIG + quick)).run(folder / "journal")
     for change in ("50", "60"), ('"lfu"', '"slru"'), ("[1, 4]", "1"), ("policies", "span_hours = 2\npolicies"):
         with pytest.raises(JournalError, match=r"is a journal of other work: .* there and .* here"):
@@ -231,13 +230,13 @@ def test_a_journal_of_another_config_or_of_a_changed_trace_is_refused_by_name(fo
         Sweep(config_of(folder, CONFIG + quick)).run(folder / "journal")
 
 
-def test_where_and_how_many_at_once_is_not_other_work(folder, expected):
-    Sweep(config_of(folder, CONFIG + 'backend = "sequential"')).run(folder / "journal")
-    assert Sweep(config_of(folder, CONFIG + 'backend = "dask"\njobs = 9')).run(folder / "journal") == expected
+def test_how_many_at_once_is_not_other_work(folder, expected):
+    Sweep(config_of(folder, CONFIG + "jobs = 1")).run(folder / "journal")
+    assert Sweep(config_of(folder, CONFIG + "jobs = 9")).run(folder / "journal") == expected
 
 
 def test_a_trace_that_changes_while_it_is_swept_ends_the_sweep(folder):
-    a_sweep = Sweep(config_of(folder, CONFIG + 'backend = "sequential"'))
+    a_sweep = Sweep(config_of(folder, CONFIG + "jobs = 1"))
     write_trace(folder / "day.jsonl", 61, 1)
     with pytest.raises(TraceError, match=r"day\.jsonl has changed since the sweep began"):
         a_sweep.run(folder / "journal")
@@ -252,7 +251,7 @@ def command(folder, capsys):
 
     def call(*options, text=CONFIG):
         (folder / "sweep.toml").write_text(text, "utf-8")
-        status = cli.main(["sweep", str(folder / "sweep.toml"), "--backend", "sequential", *options])
+        status = cli.main(["sweep", str(folder / "sweep.toml"), "--jobs", "1", *options])
         return status, *capsys.readouterr()
 
     return call
@@ -314,18 +313,15 @@ def test_ctrl_c_says_where_what_is_done_is_kept(command, folder, monkeypatch):
     assert f"minikv sweep: 2 of 84 steps done, now {FIRST}, capacity unlimited\n" in command()[2]
 
 
-def test_options_stand_in_place_of_what_the_config_says(folder, monkeypatch):
-    text = f'{DAY}capacities = 9\nbackend = "dask"\njobs = 2\naddress = "tcp://x"'
-    (folder / "sweep.toml").write_text(text, "utf-8")
+def test_the_option_stands_in_place_of_what_the_config_says(folder, monkeypatch):
+    (folder / "sweep.toml").write_text(f"{DAY}capacities = 9\njobs = 2", "utf-8")
     asked = []
-    monkeypatch.setattr(Sweep, "run", lambda self, *_: asked.append(self.config) or [None])
+    monkeypatch.setattr(Sweep, "run", lambda self, *_: asked.append(self.config.jobs) or [None])
     monkeypatch.setattr("minikv_tools.cli.sweep.need", lambda *_: None)
     monkeypatch.setattr("minikv_tools.cli.sweep._report", lambda *_: 0)
-    for options in ([], ["--jobs", "5"], ["--address", "tcp://y"], ["--backend", "loky"]):
+    for options in ([], ["--jobs", "5"]):
         assert cli.main(["sweep", str(folder / "sweep.toml"), *options]) == 0
-    assert [(config.backend, config.jobs, config.address) for config in asked] == [
-        ("dask", 2, "tcp://x"), ("dask", 5, "tcp://x"), ("dask", 2, "tcp://y"), ("loky", 2, None),
-    ]  # fmt: skip
+    assert asked == [2, 5]
 
 
 def test_what_is_said_twice_runs_once(folder):
@@ -361,9 +357,8 @@ BROKEN = [
     (CONFIG.replace("day.jsonl", r"a\u0000b"), r"traces\[0\] is 'a\\x00b': expected a text"),
     (CONFIG.replace('"day.jsonl"', "5"), r"traces\[0\] is 5: expected a text"),
     (CONFIG.replace("day.jsonl", "sweep.toml"), r"sweep\.toml, line 2: the line is not JSON"),
-    (CONFIG + 'backend = "slurm"', "backend is 'slurm': expected one of loky"),
+    (CONFIG + 'backend = "loky"', "there is no key 'backend' in a sweep: expected traces"),
     (CONFIG + "jobs = 0", "jobs is 0: at least 1 run at once"),
-    (CONFIG + 'address = "tcp://x"', "address is 'tcp://x': the backend 'loky' is not a cluster"),
     (CONFIG + "span_hours = nan", "span_hours is nan: expected a number from 0"),
     (CONFIG + "block_size = 0", "block_size is 0: a block has at least 1 token"),
     ("a = " + "[" * 100_000, "it is not TOML: "),
@@ -397,9 +392,7 @@ def test_a_broken_config_is_one_line_before_anything_runs(text, said, command, f
         (["."], ". is not a regular file"),
         (["sweep.toml", "--csv", "none/x"], "cannot write none/x: Its folder does not exist"),
         (["sweep.toml", "--csv", "./sweep.toml"], "./sweep.toml is read, and would be overwritten"),
-        (["sweep.toml", "--backend", "slurm"], "usage: "),
         (["sweep.toml", "--jobs", "0"], "usage: "),
-        (["sweep.toml", "--address", "tcp://x"], "address is 'tcp://x': the backend 'loky' is not a cluster"),
     ],
 )
 def test_options_that_cannot_be_are_said_before_anything_runs(options, said, folder, monkeypatch, capsys):
@@ -431,18 +424,8 @@ def test_another_sweeps_journal_is_one_line_that_says_what_to_do(command):
     )
 
 
-def test_a_backend_that_is_not_installed_is_one_line(folder, monkeypatch, capsys):
+def test_joblib_that_is_not_installed_is_one_line(folder, monkeypatch, capsys):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    command = ["sweep", str(folder / "sweep.toml")]
-    assert cli.main(command) == 2
-    said = "minikv: the backend loky needs joblib, which is not installed: pip install 'minikv-tools[sweep]'\n"
+    assert cli.main(["sweep", str(folder / "sweep.toml")]) == 2
+    said = "minikv: a sweep without --jobs 1 needs joblib, which is not installed: pip install 'minikv-tools[sweep]'\n"
     assert capsys.readouterr().err == said
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "distributed" else name)
-    assert cli.main([*command, "--backend", "dask"]) == 2
-    assert capsys.readouterr().err.endswith(
-        "needs distributed, which is not installed: pip install 'minikv-tools[cluster]'\n"
-    )
-
-
-def test_another_backend_than_the_configs_has_no_use_for_its_address(command):
-    assert command(text=CONFIG + 'backend = "dask"\naddress = "tcp://x"')[0] == 0

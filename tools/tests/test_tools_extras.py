@@ -16,7 +16,7 @@ from minikv.cli.command import TOOLS, RefusedError, _parser
 from minikv_tools.cli import plan, why
 from minikv_tools.cli.extras import EXTRAS, need
 
-SWEEP = {"joblib", "dask", "distributed"}
+SWEEP = {"joblib"}
 OURS = sorted(GROUPS["tools"])
 
 
@@ -29,12 +29,11 @@ def test_the_commands_run_without_any_extra(tmp_path):
     log.write_text("".join(f'{{"prompt": "It is 14:0{n}. Be brief."}}\n' for n in range(3)), "utf-8")
     lacking = [
         (sweep, 2, "pip install 'minikv-tools[sweep]'"),
-        ([*sweep, "--backend", "dask"], 2, "pip install 'minikv-tools[sweep]'"),
         (["why", str(log), "--tokenizer", "x"], 2, "pip install 'minikv-tools[tokenizer]'"),
         (["plan", str(trace), "--png", str(tmp_path / "plan.png")], 2, "pip install 'minikv-tools[png]'"),
     ]
     others = [  # by day test_front.py runs such commands
-        ([*sweep, "--backend", "sequential"], 0, "50.0"),
+        ([*sweep, "--jobs", "1"], 0, "50.0"),
         (["plan", str(trace)], 0, "Hits by size"),
         (["trace", str(log)], 0, '"hash_ids"'),
         (["replay", str(log)], 0, "format log, blocks of 64 bytes"),

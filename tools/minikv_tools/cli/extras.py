@@ -14,7 +14,6 @@ from minikv.files import destination
 
 EXTRAS = {
     "sweep": ("joblib",),
-    "cluster": ("dask", "distributed"),
     "tokenizer": ("tokenizers",),
     "png": ("resvg-py",),
 }
@@ -32,7 +31,7 @@ def help_texts(command: str) -> list[str]:
 def add_options(command: argparse.ArgumentParser, name: str, **values: Any) -> None:
     """Add the options that `options.json` has for the command `name`; a word there that names one of `values` is that.
 
-    >>> parser = argparse.ArgumentParser(); add_options(parser, "sweep", backends=["loky", "dask"])
+    >>> parser = argparse.ArgumentParser(); add_options(parser, "sweep")
     >>> parser.parse_args(["day.toml", "--jobs", "4"]).jobs
     4
     """

@@ -17,8 +17,8 @@ from minikv.traffic.traces import TraceError
 from minikv_tools.cli.extras import add_options, help_texts, need, require_apart
 from minikv_tools.journal import JournalError
 from minikv_tools.sweep import Sweep, sweep_rows, sweep_table
-from minikv_tools.sweep.sweep_config import SweepConfig, read_sweep_config
-from minikv_tools.sweep.workers import BACKENDS, WorkerError
+from minikv_tools.sweep.sweep_config import read_sweep_config
+from minikv_tools.sweep.workers import WorkerError
 
 
 def add_sweep(sweep: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def add_sweep(sweep: argparse.ArgumentParser) -> None:
     4
     """
     (sweep.epilog,) = help_texts("sweep")
-    add_options(sweep, "sweep", backends=BACKENDS)
+    add_options(sweep, "sweep")
 
 
 def run_sweep(options: argparse.Namespace) -> int:
@@ -38,8 +38,10 @@ def run_sweep(options: argparse.Namespace) -> int:
         need(options.prog, "tomli")
     try:
         with refusing(ValueError):
-            config = _config_of(options)
-            need(f"the backend {config.backend}", *BACKENDS[config.backend])
+            config = read_sweep_config(options.config)
+            config = dataclasses.replace(config, jobs=options.jobs or config.jobs)
+            if config.jobs != 1:
+                need("a sweep without --jobs 1", "joblib")
             require_apart(options.config, options.csv)
             sweep = Sweep(config)
     except OSError as error:
@@ -52,14 +54,6 @@ def run_sweep(options: argparse.Namespace) -> int:
     except JournalError as error:
         raise RefusedError(f"{error}; delete it, or name another with --journal") from error
     return _report(sweep, found, options)
-
-
-def _config_of(options: argparse.Namespace) -> SweepConfig:
-    """The config, with what the options say in place of what it says."""
-    config = read_sweep_config(options.config)
-    backend = options.backend or config.backend
-    address = options.address or (config.address if backend == config.backend else None)
-    return dataclasses.replace(config, backend=backend, address=address, jobs=options.jobs or config.jobs)
 
 
 def _results_of(sweep: Sweep, options: argparse.Namespace) -> list[Replay]:

@@ -3,8 +3,7 @@
 Each run is one `replay`, in a worker of its own (`workers`). What is done is in a journal, so a sweep that was
 stopped or killed continues where it was. The results come in the order of the config, whatever ran where and when.
 
-A worker reads a trace once and keeps it, at 4 bytes per block, while it works on runs of that trace. The trace is never
-sent to it: the file must be at the same path on every machine of a cluster.
+A worker reads a trace once and keeps it, at 4 bytes per block, while it works on runs of that trace.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
-import threading
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -35,7 +33,7 @@ from minikv_tools.sweep.sweep_config import SweepConfig
 from minikv_tools.sweep.workers import spread
 
 MOST_RUNS = 100_000
-_ELSEWHERE = {"folder", "backend", "jobs", "address"}  # where a sweep runs, which changes no result
+_ELSEWHERE = {"folder", "jobs"}  # where a sweep runs, which changes no result
 _OWN = "its own"
 _CHUNK = 2**20  # bytes
 _SALT = b""  # of the block ids of a log, which never leave this process
@@ -113,7 +111,7 @@ class Sweep:
     >>> folder = Path(tempfile.mkdtemp())
     >>> line = '{"timestamp": 0, "input_length": 900, "output_length": 20, "hash_ids": [0, 1]}'
     >>> _ = (folder / "day.jsonl").write_text(line + "\\n" + line)
-    >>> sweep = Sweep(SweepConfig(folder, ("day.jsonl",), (1, 2), backend="sequential"))
+    >>> sweep = Sweep(SweepConfig(folder, ("day.jsonl",), (1, 2), jobs=1))
     >>> sweep.notes
     ['day.jsonl: format mooncake, blocks of 512 tokens (as the number of ids says)']
     >>> [found.hits for found in sweep.run(folder / "journal")]
@@ -136,7 +134,7 @@ class Sweep:
         """Do the runs that are not in the file `journal` yet, and return what each of `runs` found.
 
         Each is in the journal as soon as it is done. The errors are those of `open_journal`, of the traces
-        (`TraceError`, `OSError`) and of the backend.
+        (`TraceError`, `OSError`) and of `spread`.
         """
         with open_journal(journal, self.work()) as kept:
             missing = [run for run in self.runs if kept.found(asdict(run)) is None]
@@ -147,9 +145,9 @@ class Sweep:
         tell: Tick = progress or quiet
         if progress:
             progress.expect(len(self.runs), done=len(self.runs) - len(runs))
-        config, waiting = self.config, dict.fromkeys(runs)
+        waiting = dict.fromkeys(runs)
         tasks = [(run, self._sources[run.trace]) for run in runs]
-        with closing(spread(_serve, tasks, config.backend, config.jobs, config.address)) as found:
+        with closing(spread(_serve, tasks, self.config.jobs)) as found:
             while waiting:
                 tell(_label(next(iter(waiting))))
                 run, result = next(found)
@@ -188,12 +186,7 @@ def _first_look(trace: str, source: Source) -> str:
 def _serve(task: tuple[SweepRun, Source]) -> tuple[SweepRun, Replay]:
     run, source = task
     cache = index_named(run.index, run.page_size, run.policy, run.evict_by)
-    with _reading:
-        requests = _requests(source)
-    return run, replay(requests, cache, run.capacity)
-
-
-_reading = threading.Lock()  # so that the threads of one process read a trace once
+    return run, replay(_requests(source), cache, run.capacity)
 
 
 @functools.lru_cache(maxsize=1)

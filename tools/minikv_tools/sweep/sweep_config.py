@@ -8,9 +8,7 @@ policies = "all"                                of radix and window (default lru
 evict_by = ["node", "page"]                     of radix and window (default node)
 span_hours = 8                                  sessions without start times begin evenly over these hours
 block_size = 16                                 tokens, for traces that do not say it
-backend = "loky"                                or threading, sequential, dask
 jobs = 4                                        at once (default: as many as there are cores)
-address = "tcp://10.0.0.1:8786"                 of a cluster of Dask
 """
 
 from __future__ import annotations
@@ -29,7 +27,6 @@ from minikv.prefix.radix import EVICT_BY
 from minikv.traffic.replay import read_capacity
 from minikv.traffic.traces import SPAN_HOURS
 from minikv.untrusted import float_field, int_field, read_text, refused
-from minikv_tools.sweep.workers import BACKENDS, CLUSTER
 
 _MOST_BYTES = 2**20
 _LONGEST = 1000  # characters of a text
@@ -53,13 +50,7 @@ class SweepConfig:
     evict_by: tuple[str, ...] = ()
     span_hours: float = SPAN_HOURS
     block_size: int | None = None
-    backend: str = "loky"
     jobs: int | None = None
-    address: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.address is not None and self.backend != CLUSTER:
-            raise ValueError(f"address is {bounded(self.address)}: the backend {self.backend!r} is not a cluster")
 
 
 def read_sweep_config(path: str | Path) -> SweepConfig:
@@ -133,7 +124,5 @@ _READ: dict[str, _Reader] = {
     "evict_by": partial(_each, known=EVICT_BY),
     "span_hours": partial(float_field, least=0, most=1e6),
     "block_size": partial(int_field, rule="a block has at least 1 token"),
-    "backend": partial(_one_of, known=BACKENDS),
     "jobs": partial(int_field, rule="at least 1 run at once"),
-    "address": _text,
 }
