@@ -57,16 +57,13 @@ def reused_by_each(
 
 
 def _reuse(cache: str, shared: int, size: int, length: int, scale: int, apart: str) -> Reused:
-    if apart:
-        return Reused(cache, 0, apart)
     unit = size * scale
     found = shared // unit * unit
-    if length < unit:
-        return Reused(cache, 0, "the prompt is shorter than one block")
-    return Reused(cache, found, "the shared part does not fill a block" if shared and not found else "")
+    short = "the prompt is shorter than one block" * (length < unit)
+    why = apart or short or "the shared part does not fill a block" * (shared > found == 0)
+    return Reused(cache, 0 if apart else found, why)
 
 
-_WIDTH = 100
 _LITTLE = 200  # tokens in common that no provider would keep anyway
 _LIVE = ("clock", "random id", "number")
 _COMPLETE = ("nothing", "settings", "extended")  # kinds after which all of the first prompt could be reused
@@ -169,8 +166,8 @@ class Explanation:
             "detail": self.change.detail,
             "harmless": self.kind.harmless,
             "remedy": " ".join(self.remedies),
-            "also": self.also._asdict() if self.also else None,
-            "then": self.then._asdict() if self.then else None,
+            "also": self.also and self.also._asdict(),
+            "then": self.then and self.then._asdict(),
             "provider": self.provider and {**self.provider._asdict(), "title": self.provider.title, "bill": self.bill},
             "a": spot_json(self.spots[0]),
             "b": spot_json(self.spots[1]),
@@ -265,7 +262,7 @@ def explanation_text(found: Explanation) -> str:
     said = [f"{lead}{_said(change)}" for lead, change in changes.items() if change]
     table = ["", *differing_places(found), *_lengths(found), "", *_caches(found), ""]
     advice = [*found.notes, f"What to do: {found.remedies[0]}", *found.remedies[1:]]
-    fill = textwrap.TextWrapper(_WIDTH).fill
+    fill = textwrap.TextWrapper(width=100).fill
     return "\n".join([*map(fill, said), *table, *map(fill, advice)])
 
 

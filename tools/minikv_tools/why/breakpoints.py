@@ -15,7 +15,7 @@ from minikv_tools.bodies import Body
 from minikv_tools.pieces import Place
 
 RUNS = ("tool_use", "tool_result")  # kinds of which several in a row count as one block when Anthropic looks back
-_BLOCK = re.compile(r"(content)?\[\d+\]|\w*")
+_BLOCK = re.compile(r"(?:content)?\[\d+\]|\w*")
 _KINDS = {"tool_use_id": "tool_result", '"tool_use"': "tool_use", ".thinking": "thinking", "_thinking": "thinking"}
 _RESULTS = ("tool", "function", "function_call_output")
 
@@ -53,7 +53,7 @@ def prompt_blocks(body: Body, count: Callable[[str], int] = len) -> list[PromptB
             if mark and found:
                 found[-1] = found[-1]._replace(mark=mark)
             continue
-        place = place._replace(field=match[0] if (match := _BLOCK.match(field)) else "")
+        place = place._replace(field=_BLOCK.findall(field)[0])
         said = text[:99] if field.endswith("]") else field  # JSON, of which no text is taken
         kind = next((kind for name, kind in _KINDS.items() if name in said), "")
         if found and found[-1].place == place:  # a block of several pieces, as the result of a tool is

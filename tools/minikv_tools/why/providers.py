@@ -271,8 +271,8 @@ class _Api:
             size = max(found := self._found(free), default=0)
             if self.pair.shared - size < self.least[0] * self.pair.scale and size >= most:
                 detail = self._detail(cause, size, found[size]) if free else ""
-                image = detail.startswith("images: ")
-                return ("image added", detail.removeprefix("images: ")) if image else (cause, detail)
+                cause = "image added" if detail.startswith("images: ") else cause
+                return cause, detail.removeprefix("images: ")
         stable = {block.end: block.place for block in self.blocks if block.end <= self.pair.shared}
         late = [place for end, (_, place) in self.written.items() if end not in stable]
         enough = max(stable, default=0) >= max(1, self.low)
@@ -284,7 +284,7 @@ class _Api:
     def _detail(self, cause: str, size: int, number: int) -> str:
         """More about a cause that hid what was written up to a block."""
         (kept, place), last = self.written[size], max(self.marks)
-        back = [number in run for run in self._positions(last)].index(True) + 1 if cause == _CAUSES[4] else 0
+        back = sum(number < min(run) for run in self._positions(last)) + 1
         return {
             "too short for the cache": self._about(size),
             "cache expired": f"{self._later()}; the entry is kept for {kept}",

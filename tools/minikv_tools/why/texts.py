@@ -211,12 +211,13 @@ def _kind_at(text: str, other: str, at: int) -> str | None:
     if (signed := _signed(text, at)) and signed == _signed(other, at):
         return "signed URL"
     for kind, pattern in VOLATILE.items():
-        found = _covering(pattern, text, at), _covering(pattern, other, at)
-        if kind == "random id" and any(found) and not all(found):
-            found = found[0] or _covering(_WORD, text, at), found[1] or _covering(_WORD, other, at)
-            found = found if len(found[0]) == len(found[1]) else ("", "")  # an id without digits, or with nothing else
-        if all(found) and found[0] != found[1]:
-            return _number_kind(*found) if kind == "number" else kind
+        one, two = _covering(pattern, text, at), _covering(pattern, other, at)
+        if kind == "random id" and bool(one) != bool(two):  # an id without digits, or with nothing else
+            one, two = one or _covering(_WORD, text, at), two or _covering(_WORD, other, at)
+            if len(one) != len(two):
+                continue
+        if one and two and one != two:
+            return _number_kind(one, two) if kind == "number" else kind
     return None
 
 
