@@ -161,18 +161,6 @@ def test_keys_and_values_are_of_the_type_that_the_checkpoint_says(capsys, tmp_pa
     assert "144 KiB of bf16 per token" in plan(capsys, "--model", ".", "--dtype", "bf16")[1]
 
 
-def test_a_picture_needs_resvg(capsys, tmp_path, monkeypatch):
-    pytest.importorskip("resvg_py")
-    assert plan(capsys, "--png", "curve.png")[0] == 0
-    assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    status, _, err = plan(capsys, "--png", "curve.png")
-    assert (status, err) == (
-        2,
-        "minikv: --png needs resvg_py, which is not installed: pip install 'minikv-tools[png]'\n",
-    )
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import io
 import json
 from unittest.mock import Mock
@@ -269,21 +268,19 @@ def test_without_tiers_nothing_is_said_of_them():
 
 
 def test_every_form_has_the_tiers(tmp_path, capsys):
-    kinds = ["csv", "html", *(["png"] if importlib.util.find_spec("resvg_py") else [])]
-    files = [tmp_path / f"plan.{kind}" for kind in kinds]
-    options = [part for kind, path in zip(kinds, files) for part in (f"--{kind}", str(path))]
+    files = [tmp_path / "plan.csv", tmp_path / "plan.html"]
+    options = ["--csv", str(files[0]), "--html", str(files[1])]
     assert cli.main(["plan", MOONCAKE, "--model", "llama-3.1-8b", "--tp", "2", "--tiers", TIERS, *options]) == 0
     said, found = capsys.readouterr().out, plan(MOONCAKE, "llama-3.1-8b", tiers=TIERS, tp=2)
     assert str(found) in said
     assert "computing a token is faster than loading it, so it is computed" in " ".join(said.split())
-    table, page, *picture = (path.read_bytes() for path in files)
+    table, page = (path.read_bytes() for path in files)
     (section,) = [one for one in PlanWords(found).sections() if one.title == "Tiers"]
     assert [row[0] for row in section.rows] == ["none", "gpu", "host", "disk"]
     assert all(cell in page.decode() for row in section.rows for cell in row)
     rows = csv.DictReader(io.StringIO(table.decode()))
     hours = {row["tier"]: float(row["prefill_hours"]) for row in rows if row["tier"]}
     assert hours == {tier.name: tier.prefill_hours for tier in found.tiers}
-    assert all(shown.startswith(b"\x89PNG") for shown in picture)
     told = json.loads(json.dumps(plan_object(found)))
     sizes = [(tier["bytes"], tier["rate"]) for tier in told["tiers"]]
     assert sizes == [(2**30, SPEED), (2**32, 50e9), (2**33, 10e9)]

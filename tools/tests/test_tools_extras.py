@@ -30,7 +30,6 @@ def test_the_commands_run_without_any_extra(tmp_path):
     lacking = [
         (sweep, 2, "pip install 'minikv-tools[sweep]'"),
         (["why", str(log), "--tokenizer", "x"], 2, "pip install 'minikv-tools[tokenizer]'"),
-        (["plan", str(trace), "--png", str(tmp_path / "plan.png")], 2, "pip install 'minikv-tools[png]'"),
     ]
     others = [  # by day test_front.py runs such commands
         ([*sweep, "--jobs", "1"], 0, "50.0"),

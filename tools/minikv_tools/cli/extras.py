@@ -15,7 +15,6 @@ from minikv.files import destination
 EXTRAS = {
     "sweep": ("joblib",),
     "tokenizer": ("tokenizers",),
-    "png": ("resvg-py",),
 }
 
 

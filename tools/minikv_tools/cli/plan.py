@@ -8,14 +8,14 @@ import json
 from minikv.cli.command import option, refusing, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.course.pictures.chart import Chart, chart_svg
-from minikv.course.pictures.svg import svg_size, svg_to_png
+from minikv.course.pictures.svg import svg_size
 from minikv.errors import bounded
 from minikv.files import replace
 from minikv.progress_bar import Progress
 from minikv.sizing import DTYPE_BITS, size_text
 from minikv.traffic import Traffic
 from minikv.traffic.trace_tree import TraceTree
-from minikv_tools.cli.extras import add_options, help_texts, need, require_apart
+from minikv_tools.cli.extras import add_options, help_texts, require_apart
 from minikv_tools.log_format import estimated
 from minikv_tools.plans import Terms
 from minikv_tools.plans.plan_files import curve_csv, plan_object, plan_page
@@ -55,12 +55,10 @@ def seconds_list(text: str) -> tuple[float, ...]:
 def run_plan(options: argparse.Namespace) -> int:
     """Plan as `options` say and print the plan; returns the exit status."""
     with refusing(OSError, ValueError):
-        require_apart(options.trace, options.csv, options.png, options.html)
+        require_apart(options.trace, options.csv, options.html)
         terms = Terms.for_model(options.model, options.memory, options.dtype, options.state_dtype, options.tp,
                                 options.weights, options.ttl, options.warm_up, options.tiers,
                                 options.bytes_per_token, options.bytes_per_sequence)  # fmt: skip
-    if options.png:
-        need("--png", "resvg_py")
 
     def use(opened: Traffic) -> int:
         traffic = estimated(opened, options.text_bytes_per_token)
@@ -74,7 +72,10 @@ def _plan(traffic: Traffic, options: argparse.Namespace, terms: Terms) -> int:
     with Progress(command=options.prog) as progress:
         plan = make_plan(tree, terms, progress)
     about, words = f"{traffic}. {_about(options, terms)}", PlanWords(plan)
-    _write(words, about, options)
+    if options.csv:
+        replace(options.csv, curve_csv(plan))
+    if options.html:
+        replace(options.html, plan_page(words, about, plan_picture(words)))
     say(json.dumps(plan_object(plan)) if options.json else f"{about}\n{plan!r}")
     return 0
 
@@ -105,15 +106,6 @@ def _about(options: argparse.Namespace, terms: Terms) -> str:
             said += ", minus windows and states of prompts"
     unsaid = "Its FLOPs are not counted." if options.model else "FLOPs and prefill times need a model."
     return said + ("." if terms.cost else f". {unsaid}")
-
-
-def _write(words: PlanWords, about: str, options: argparse.Namespace) -> None:
-    if options.csv:
-        replace(options.csv, curve_csv(words.plan))
-    if options.png:
-        replace(options.png, svg_to_png(plan_picture(words)) or b"")
-    if options.html:
-        replace(options.html, plan_page(words, about, plan_picture(words)))
 
 
 # -- the picture ------------------------------------------------------------------------------------------------------

@@ -8,8 +8,7 @@ from typing import Any
 from minikv.traffic.tables import csv_text
 from minikv_tools.plans import Plan
 from minikv_tools.plans.plan_words import PlanWords
-from minikv_tools.plans.quantities import hours
-from minikv_tools.report import document, escape, facts, section_html
+from minikv_tools.report import document, escape, section_html
 
 _STYLE = ".curve svg { min-width: 30rem; }"
 _NOT_SAID = ("longest_prompt", "cost")
@@ -55,24 +54,10 @@ def plan_page(words: PlanWords, about: str, picture: str) -> str:
     >>> "How much cache does this traffic need?" in plan_page(words, "day.jsonl", "<svg></svg>")
     True
     """
-    body = [f"<p>{escape(about)}</p>", f"<p>{escape(words.summary())}</p>", facts(_figures(words))]
+    body = [f"<p>{escape(about)}</p>", f"<p>{escape(words.summary())}</p>"]
     body.append(
         f'<figure><div class="scroll curve" tabindex="0" role="region" aria-label="the curve">{picture}</div>'
         "<figcaption>The share of all blocks that hit, by the size of the cache, on a logarithmic scale. The table "
         "below has figures.</figcaption></figure>"
     )
     return document("How much cache does this traffic need?", [*body, *map(section_html, words.sections())], _STYLE)
-
-
-def _figures(words: PlanWords) -> list[tuple[str, str, str]]:
-    """The figures that matter most."""
-    plan, figures = words.plan, []
-    if point := plan.at_memory:
-        best = f"LRU with {words.size(point.blocks)}; at most {words.share(point.bound)} with any eviction"
-        figures.append((f"hits with {words.memory_name}", words.share(point.hits), best))
-    figures.append(("knee", words.size(plan.knee.blocks), f"LRU hits {words.share(plan.knee.hits)} there"))
-    unlimited = f"unlimited memory: {words.size(plan.ceiling.blocks)}"
-    if plan.tiers and (left := plan.tiers[-1].prefill_hours) is not None:
-        without = f"and loading; without a cache {hours(plan.hours_without_cache)}"
-        figures.append((f"prefill left with {plan.tiers[-1].name}", hours(left), without))
-    return [*figures, ("ceiling", words.share(plan.ceiling.hits), unlimited)]
