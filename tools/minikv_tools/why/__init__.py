@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -240,10 +239,10 @@ def _headline(
         return change, None if KINDS[kind].harmless else fault
     if kind == "extended" and not (found.read or found.kind):
         return PromptChange("too short for the cache"), change
+    if kind == "template settings" and not found.kind:
+        return PromptChange("settings", change.detail), None
     if found.kind in ("", kind):
-        names = {re.split("[. ]", name)[0] for name in change.detail.split(", ")}
-        free = kind == "template settings" and (names.isdisjoint(RULES[found.rules]["from"]) or not found.kind)
-        return PromptChange("settings", change.detail) if free else change, None
+        return change, None
     cache = PromptChange(found.kind, found.detail)
     short = little and found.kind == "too short for the cache" and kind != "extended"
     decides = kind in ("nothing", "settings") or not (found.unsure or short)

@@ -11,7 +11,7 @@ from minikv_tools.why.texts import NORMAL, PromptChange, common_run, masked, sha
 
 _ALIKE = 0.3  # of a message's text that must be shared for it to be an edit and not another message
 PLACED = {"tool result edited": "in a tool result", "answer edited": "in an answer from the model"}
-_REASONING = ("reasoning_content", "reasoning", "thinking")
+_REASONING = {"reasoning_content", "reasoning", "thinking"}
 _SUMMARY = re.compile("(?i:summar|conversation so far|compact|recap|r[eé]sum|zusammenfass|riassunto|摘要|总结|要約)")
 _THOUGHT = re.compile(r"<think>(?:.*?</think>)?\s*", re.DOTALL)
 _CALL_ID = re.compile(r'"(?:id|call_id|toolUseId)": "[^"]*"')
@@ -102,7 +102,7 @@ def _message_change(one: PromptItem, two: PromptItem, last: bool) -> PromptChang
     fields = [_INDEX.sub("", item.pieces[at].place.field) if at < len(item.pieces) else "" for item in (one, two)]
     called = _CALL.search(left) and _CALL_ID.sub("", left) == _CALL_ID.sub("", right)  # but for the ids
     if kind := _of_parts(before, after, fields) or "tool call id" * bool(called):
-        signed = kind == "image changed" and "?" in left and left.split("?")[0] == right.split("?")[0]
+        signed = kind == "image changed" and left.split("?")[0] == right.split("?")[0]
         return PromptChange("signed URL" if signed else kind)
     found, edited = text_change(left, right) if fields[0] == fields[1] else None, edited_kind(one.name, *fields)
     if found and (_decides_last(found, left, right) if last else found.whole or similar(left, right)):
@@ -120,8 +120,8 @@ def _of_parts(before: list[str], after: list[str], fields: list[str]) -> str | N
     if sorted(before) == sorted(after):
         return "messages reordered" if fields[0].endswith(("tool_use_id", "content.content")) else "order"
     if fields[0] != fields[1]:
-        return "reasoning removed" if {*_REASONING}.intersection(".".join(fields).split(".")) else None
-    if fields[0].endswith(("tool_call_id", "tool_use_id", "call_id")):
+        return "reasoning removed" if _REASONING.intersection(".".join(fields).split(".")) else None
+    if fields[0].endswith(("tool_use_id", "call_id")):
         return "tool call id"
     if _IMAGE.search(fields[0]):
         return "image changed"

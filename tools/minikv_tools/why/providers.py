@@ -179,10 +179,9 @@ class _Api:
     def _steps(self) -> list[PromptBlock]:
         """A block for each step of the text that both requests share; at least one."""
         step = int(self._of_model("step") * self.pair.scale)
-        kept = self._of_model("kept")
-        if self.pair.one.settings.get("prompt_cache_retention") == "in_memory":
-            kept = "1h"
-        ends = [step, *range(2 * step, self.pair.shared + 1, step)]
+        brief = self.pair.one.settings.get("prompt_cache_retention") == "in_memory"
+        kept = "1h" if brief else self._of_model("kept")
+        ends = range(step, max(step, self.pair.shared) + 1, step)
         return [PromptBlock(end, Place("tools"), "", kept) for end in ends]
 
     def _of_model(self, rule: str) -> Any:

@@ -134,10 +134,8 @@ class Verdicts:
         >>> Verdicts().part() is None
         True
         """
-        said = []
-        for (reason, ours), (count, line) in self.differ.items():
-            changed = "nothing changed" if ours == "nothing" else f"{ours} changed"
-            said.append(f"{reason}, but in the log {changed}: {many(count, 'request')}, the first in line {line}.")
+        said = [f"{reason}, but in the log {ours} changed: {many(count, 'request')}, the first in line {line}."
+                for (reason, ours), (count, line) in self.differ.items()]  # fmt: skip
         said += [_TABLE["differ"]] * bool(said)
         rows = tuple((reason, *map(str, how.values())) for reason, how in sorted(self.counts.items()))
         head = ("the provider's verdict", "agree", "differ", "unknown")
