@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 from minikv_tools.why.breaks import REGION
 from minikv_tools.why.symbols import BEGINS_LINE, CHANGED, SYMBOL_BYTES, Cause, Region, head_key, symbols_of
 
-Key = tuple[int, int]  # of a place
-Span = tuple[Cause, int, int, bool, Key]
+PlaceKey = tuple[int, int]  # of a place
+Span = tuple[Cause, int, int, bool, PlaceKey]
 _CHANCE = 2  # texts at a place for each break there
 _WIDER = 4  # symbols by which a text may be longer than others at its place
 _MARK = symbols_of(CHANGED)[0]
@@ -27,9 +27,9 @@ class ChangingPlaces:
     """
 
     def __init__(self) -> None:
-        self._known: dict[Key, tuple[Cause, int, int]] = {}  # the cause, and the most that changes
-        self._breaks = Counter[Key]()
-        self.tails = defaultdict[Key, set[int]](set)  # before which a block of lines ends
+        self._known: dict[PlaceKey, tuple[Cause, int, int]] = {}  # the cause, and the most that changes
+        self._breaks = Counter[PlaceKey]()
+        self.tails = defaultdict[PlaceKey, set[int]](set)  # before which a block of lines ends
         self._heads = set[int]()  # the last of the symbols before
 
     def add(self, cause: Cause, region: Region, data: bytes = b"") -> None:
@@ -59,7 +59,7 @@ class ChangingPlaces:
         >>> slots.forget_chance(texts); print(len(slots.regions(texts[0])))
         0
         """
-        texts = defaultdict[Key, set[bytes]](set)
+        texts = defaultdict[PlaceKey, set[bytes]](set)
         for data in items:
             for _, begin, end, _, key in self.regions(data):
                 texts[key].add(data[SYMBOL_BYTES * begin : SYMBOL_BYTES * end])

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from minikv.traffic.trace_tree import PrefixTree
 from minikv_tools.why.breaks import HISTORY, REGION, Items
 from minikv_tools.why.changes import KINDS, ChangeKind
-from minikv_tools.why.changing import Key
+from minikv_tools.why.changing import PlaceKey
 from minikv_tools.why.places import Spot, shown_after, shown_before
 from minikv_tools.why.rewrites import ALL, Ends, Rewrites, tools_text, without_tools
 from minikv_tools.why.symbols import SYMBOL_BYTES, Cause, packed
@@ -232,7 +232,7 @@ class Fixes:
         slots, items = self.rewrites.slots, self.rewrites.items
         slots.forget_chance(items.values())
         seen: defaultdict[Cause, Counter[bytes]] = defaultdict(Counter)
-        again, latest = defaultdict[Cause, set[bytes]](set), dict[Key, bytes]()
+        again, latest = defaultdict[Cause, set[bytes]](set), dict[PlaceKey, bytes]()
         for data in [items[item] for request in self._requests if request.begins for item in request.items]:
             for cause, begin, end, _, key in slots.regions(data):
                 text = data[SYMBOL_BYTES * begin : SYMBOL_BYTES * end]
