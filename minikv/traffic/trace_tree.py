@@ -79,10 +79,6 @@ class PrefixTree:
         self._children[upper][edge[cut : cut + self._width]] = node
         return upper
 
-    def children(self, node: int) -> list[int]:
-        """The nodes below `node`, in the order in which they were put there."""
-        return list(self._children[node].values())
-
     @property
     def num_distinct(self) -> int:
         """The symbols that an unlimited cache would hold in the end."""

@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 from minikv.traffic.tables import aligned
 
-MARK = "#3b82d6"  # can be seen on a light page and on a dark one, as that of edges: two colors of the pictures
 _STYLE = Path(__file__).with_name("report.css").read_text("utf-8")
 
 
-def document(title: str, parts: Iterable[str], style: str = "") -> str:
-    """A whole page: `title` as text, the `parts` of its body and further `style` rules as they are written.
+def document(title: str, parts: Iterable[str]) -> str:
+    """A whole page: `title` as text, and the `parts` of its body.
 
     >>> page = document("a < b", ["<p>text</p>"])
     >>> "<title>a &lt; b</title>" in page, "<h1>a &lt; b</h1>" in page, "<script" in page
@@ -29,7 +28,7 @@ def document(title: str, parts: Iterable[str], style: str = "") -> str:
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{name}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<style>{_STYLE}{style}</style>\n</head>\n<body>\n<main>\n<h1>{name}</h1>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{name}</h1>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 

@@ -14,7 +14,7 @@ from minikv_tools.logs import Units
 from minikv_tools.plans import Terms
 from minikv_tools.plans.plan_words import plan_text
 from minikv_tools.plans.planning import make_plan
-from minikv_tools.report import MARK, ReportPart, document, escape, section_html, text_lines
+from minikv_tools.report import ReportPart, document, escape, section_html, text_lines
 from minikv_tools.sweep import SweepRun, sweep_table
 from minikv_tools.usage import Usage
 from minikv_tools.why import explain
@@ -97,8 +97,7 @@ def test_numbers_stand_under_each_other_and_notes_begin_at_one_place():
 
 def test_the_colors_of_a_page_are_those_of_the_pictures():
     page = document("", ())
-    assert LINES[0] == MARK
-    assert f"solid {MARK};" in page
+    assert f"solid {LINES[0]};" in page
     assert f"solid {BOTH};" in page
 
 
@@ -115,7 +114,7 @@ def logged(*prompts):
     report = survey(list(prompts))
     report.unread = True
     words = LogWords(report, Units())
-    return log_text(words, 1) + log_page(words, 1, 3)
+    return log_text(words, 1) + log_page(words, 1)
 
 
 @pytest.mark.parametrize("text", [

@@ -18,7 +18,6 @@ from planted_causes import planted_causes
 from minikv import asset
 from minikv.cli import main
 from minikv.traffic.trace_file import TraceError
-from minikv.traffic.trace_tree import PrefixTree
 from minikv_tools.bodies import read_body
 from minikv_tools.exports import log_lines
 from minikv_tools.logs import Units, time_of
@@ -26,8 +25,8 @@ from minikv_tools.why import explain
 from minikv_tools.why import log as log_module
 from minikv_tools.why.breaks import Breaks, LoggedRequest, Turns
 from minikv_tools.why.log import survey
-from minikv_tools.why.log_report import LogWords, Price, log_text, tree_html
-from minikv_tools.why.places import as_body
+from minikv_tools.why.log_report import LogWords, Price, log_text
+from minikv_tools.why.places import as_body, shown_text
 
 RULES = "You are a careful assistant. " * 20
 
@@ -436,56 +435,34 @@ def test_a_conversation_of_short_messages_is_followed():
     assert [kept.before(turn) for turn in turns[2:]] == turns[:2]
 
 
-def grown(*texts):
-    tree = PrefixTree()
-    for text in texts:
-        tree.insert(text)
-    return tree
+def shared_texts(*prompts, top=10):
+    words = LogWords(survey([json.dumps({"prompt": prompt}) for prompt in prompts]), Units())
+    return list(words.begins(top).rows)
 
 
-def test_the_drawing_shows_what_most_prompts_begin_with():
-    page = tree_html(grown(b"Be brief. A", b"Be brief. B", b"Be kind. C"), depth=6)
-    assert page.index("3 prompts, 3 bytes") < page.index("2 prompts, 7 bytes") < page.index("+2 branches")
-    assert "+1 branch<" in page
+def test_the_texts_that_are_shared_most_come_first():
+    found = shared_texts("Be brief. A", "Be brief. B", "Be kind. C", "Be brief. A")
+    assert found == [("3", "3", "7", shown_text("brief. ")), ("4", "0", "3", shown_text("Be ")), ("2", "10", "1", "A")]
+    assert shared_texts("Be brief. A", "Be brief. B", "Be kind. C", top=1) == [("2", "3", "7", shown_text("brief. "))]
+    assert shared_texts("one", "two") == []
 
 
-def test_the_drawing_ends_at_its_depth():
-    texts = [b"a ", b"a b ", b"a b c ", b"a b c d ", b"a b c d e "]
-    assert tree_html(grown(*texts, *texts), depth=2).count("<code>") == 2
+def test_of_a_long_text_48_characters_are_shown_at_each_end():
+    for text, shown in (("a" * 48 + "b" * 48, "a" * 48 + "b" * 48), ("é" * 50 + "ü" * 50, "é" * 48 + " … " + "ü" * 48)):
+        ((*_, said),) = shared_texts(text, text)
+        assert said == shown
+    ((*_, said),) = shared_texts("é", "è")  # the first of two bytes
+    assert said == "\N{REPLACEMENT CHARACTER}"
 
 
-def test_the_drawing_of_a_wide_tree_stays_small():
-    texts = [f"{first:03d} and {second}".encode() for first in range(99) for second in range(9)]
-    assert tree_html(grown(*texts), depth=6).count("<code>") <= 80
-
-
-def test_a_long_text_shows_both_ends_and_no_markup_of_its_own():
-    long = b"<script>" + b"x" * 9000 + b"the end"
-    page = tree_html(grown(long, long), depth=2)
-    assert "<script>" not in page
-    assert "&lt;script&gt;" in page
-    assert "the end" in page
-    assert len(page) < 1000
-
-
-def test_of_a_text_that_is_too_long_48_characters_are_drawn_at_each_end():
-    for text, drawn in (("a" * 48 + "b" * 48, "a" * 48 + "b" * 48), ("é" * 50 + "ü" * 50, "é" * 48 + " … " + "ü" * 48)):
-        assert f"<code>{drawn}</code>" in tree_html(grown(*[text.encode()] * 2), depth=2)
-
-
-def test_a_branch_that_is_long_is_drawn_by_itself_though_it_ends_in_a_word():
-    texts = [f"Be brief and kind to u{user}".encode() for user in "ab" for _ in range(2)]
-    assert "<code>Be brief and kind to u</code>" in tree_html(grown(*texts), depth=3)
-
-
-def test_the_page_draws_the_tree_with_the_most_prompts_first(tmp_path, capsys):
-    (tmp_path / "log").write_bytes(b"".join(lines(*({"prompt": "Hi", "model": model} for model in "abcbcc"))))
+def test_the_page_has_the_shared_texts_without_markup_of_their_own(tmp_path, capsys):
+    (tmp_path / "log").write_bytes(b"".join(lines(*[{"prompt": f"<script>{'x' * 9000}the end"}] * 2)))
     assert main(["why", str(tmp_path / "log"), "--html", str(tmp_path / "page.html")]) == 0
-    assert re.findall("<h3>(.*?)</h3>", (tmp_path / "page.html").read_text("utf-8")) == ["c", "b", "a"]
-
-
-def test_bytes_that_are_no_text_are_drawn():
-    assert "\N{REPLACEMENT CHARACTER}" in tree_html(grown("é".encode()[:1] * 2, "é".encode()[:1] * 2), depth=2)
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "<script>" not in page
+    assert "&lt;script&gt;xx" in page
+    assert "xthe end</td>" in page
+    assert len(page) < 9000
 
 
 @given(st.lists(st.text("ab", max_size=12), max_size=20))
@@ -679,13 +656,6 @@ def test_what_goes_with_a_log_is_refused_for_a_pair(capsys):
     for option in (["--by", "user"], ["--price", "3,1"], ["--html", "x.html"]):
         assert main(["why", "a", "b", *option]) == 2
         assert f"{option[0]} needs a log, not prompts" in capsys.readouterr().err
-
-
-def test_a_branch_that_ends_in_a_word_is_drawn_with_what_follows():
-    texts = [f"It is 14:{minute:02d}. Be brief.".encode() for minute in (1, 2, 11, 12) for _ in range(2)]
-    page = tree_html(grown(*texts), depth=3)
-    assert "<code>01. Be brief.</code>" in page
-    assert "1 byte" not in page
 
 
 def test_the_bill_is_compared_with_what_an_unlimited_cache_reads(tmp_path, capsys):

@@ -24,7 +24,7 @@ from minikv_tools.why.sessions import read_sessions, session_text
 _MOST_BLOCK = 2**31 - 1
 _OF_LOGS = ("html", "price", "by", "no_sessions", "fail_if")  # options that go with a log
 _QUANTITIES = ("lost", "hits", "shared")
-_MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
+_MOST_TOP = 1000  # on a page
 
 
 def add_why(why: argparse.ArgumentParser) -> None:
@@ -139,6 +139,6 @@ def _run_log(options: argparse.Namespace, unit: Units) -> int:
     words = LogWords(report, unit, options.price, options.by)
     if options.html:
         with failing(f"cannot write {shown(options.html)}", CommandError):
-            replace(options.html, log_page(words, min(options.top, _MOST_TOP), min(options.depth, _MOST_DEPTH)))
+            replace(options.html, log_page(words, min(options.top, _MOST_TOP)))
     say(json.dumps(words.as_json(options.top)) if options.json else log_text(words, options.top))
     return _status(options, report.quantity)

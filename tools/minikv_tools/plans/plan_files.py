@@ -10,7 +10,6 @@ from minikv_tools.plans import Plan
 from minikv_tools.plans.plan_words import PlanWords
 from minikv_tools.report import document, escape, section_html
 
-_STYLE = ".curve svg { min-width: 30rem; }"
 _NOT_SAID = ("longest_prompt", "cost")
 
 
@@ -60,4 +59,4 @@ def plan_page(words: PlanWords, about: str, picture: str) -> str:
         "<figcaption>The share of all blocks that hit, by the size of the cache, on a logarithmic scale. The table "
         "below has figures.</figcaption></figure>"
     )
-    return document("How much cache does this traffic need?", [*body, *map(section_html, words.sections())], _STYLE)
+    return document("How much cache does this traffic need?", [*body, *map(section_html, words.sections())])

@@ -1,7 +1,7 @@
 """The report of a log, as lines for a terminal and as one HTML file.
 
-Both have its figures and the places that break the prefix, worst first. The page also has the tree of the prompts:
-what many of them begin with, and where they begin to differ.
+Both have its figures and the places that break the prefix, worst first. The page also has the texts that most prompts
+share, which are the edges of their tree.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from minikv.traffic.tables import aligned
-from minikv.traffic.trace_tree import ROOT, PrefixTree
 from minikv_tools.logs import Units
-from minikv_tools.report import MARK, ReportPart, document, escape, facts, many, section_html
+from minikv_tools.report import ReportPart, document, escape, facts, many, section_html
 from minikv_tools.why.fixes import BreakingPlace, Share
 from minikv_tools.why.log import LogReport
 from minikv_tools.why.places import shown_after, shown_before, shown_text
@@ -22,19 +21,8 @@ from minikv_tools.why.verdicts import billed_part
 
 _WIDTH = 100
 _HEAD, _TAIL = 48, 48  # characters that are shown of the beginning and of the end of a text
-_SHORT = 16  # bytes
 _REASONS = 4  # for which lines are left out
 _JOINT = 0.005  # of all prompts: what several causes lose together for it to be shown
-_LEAST = 0.02  # of all that is shared: what must be shared in a branch for it to be drawn
-_STYLE = f"""
-.tree, .tree ul {{ list-style: none; margin: 0; padding-left: 1.1rem; }}
-.tree {{ padding-left: 0; }}
-.tree ul {{ border-left: 2px solid var(--rule); }}
-.tree li {{ padding: .3rem 0 0 .5rem; max-width: none; }}
-.tree .bar {{ display: block; width: 10rem; height: .4rem; margin: .1rem 0; background: var(--soft); }}
-.tree .bar span {{ display: block; height: 100%; background: {MARK}; }}
-.tree code {{ display: block; white-space: pre-wrap; }}
-"""
 
 
 class Price(NamedTuple):
@@ -158,6 +146,23 @@ class LogWords:
         """The provider's bills and its verdicts, as tables."""
         return billed_part(self.report.billed), self.report.verdicts.part()
 
+    def begins(self, top: int) -> ReportPart:
+        """The `top` texts by what is shared in each: edges of the trees, through which several prompts go."""
+        found = [
+            ((count - 1) * len(edge), count, depth - len(edge), edge)
+            for tree in self.report.trees.values()
+            for count, depth, edge in zip(tree.requests_through(), tree.depths, tree.edges)
+        ]
+        found.sort(key=lambda one: -one[0])
+        rows = tuple(
+            (f"{count:,}", f"{at:,}", f"{len(edge):,}", _ends(edge))
+            for shared, count, at, edge in found[:top]
+            if shared
+        )
+        says = "Each row is text that several prompts have in common after the same beginning, with all before it."
+        head = ("requests", "after bytes", "bytes", "text")
+        return ReportPart("What the prompts begin with", (says,), head, rows, words=head[3:])
+
     def _lost(self, fixed: Share) -> tuple[str, ...]:
         money = self._prices(f"{self.money(fixed):,.2f}")
         return self.size(max(0, fixed.lost)), self.share(max(0, fixed.lost)), f"{fixed.after:.1%}", *money
@@ -206,11 +211,11 @@ def log_text(words: LogWords, top: int) -> str:
     return "\n".join(lines)
 
 
-def log_page(words: LogWords, top: int, depth: int) -> str:
-    """The page: the `top` places, and the tree drawn `depth` levels deep.
+def log_page(words: LogWords, top: int) -> str:
+    """The page: the `top` places, and the `top` texts that prompts share.
 
     >>> from minikv_tools.why.log import survey
-    >>> "Why do these prompts miss?" in log_page(LogWords(survey([b'{"prompt": "Hi"}']), Units()), 3, 3)
+    >>> "Why do these prompts miss?" in log_page(LogWords(survey([b'{"prompt": "Hi"}']), Units()), 3)
     True
     """
     report = words.report
@@ -225,64 +230,8 @@ def log_page(words: LogWords, top: int, depth: int) -> str:
     for number, place in enumerate(words.telling(top), start=1):
         says, head = (place.about.says, place.about.remedy), ("in", "text")
         parts.append(ReportPart(f"{number}. {place.place}", says, head, tuple(words.sides(place)), words=head))
-    what = "Each level is text that several prompts have in common, and a bar is their share of all prompts."
-    tree = section_html(ReportPart("What the prompts begin with", (what,)))
-    for apart, prompts in sorted(report.trees.items(), key=lambda pair: (-len(pair[1].ends), pair[0])):
-        tree += (f"<h3>{escape(apart or 'no model')}</h3>" if len(report.trees) > 1 else "") + tree_html(prompts, depth)
-    about = f"<p>{escape(' '.join(words.sentences()))}</p>"
-    return document("Why do these prompts miss?", [about, figures, *map(section_html, parts), tree], _STYLE)
-
-
-def tree_html(tree: PrefixTree, depth: int) -> str:
-    """The tree as a list of lists: at most `depth` levels, and the branches in which much is shared.
-
-    >>> tree = PrefixTree(); _ = tree.insert(b"Be brief. Why?"), tree.insert(b"Be brief. How?")
-    >>> "2 prompts, 10 bytes" in tree_html(tree, 3), "+2 branches" in tree_html(tree, 3)
-    (True, True)
-    """
-    return f'<ul class="tree">{_Drawing(tree).branches(ROOT, depth)}</ul>'
-
-
-class _Drawing:
-    """The branches to draw, by what is shared in each: what a cache reuses in a node and below it.
-
-    Each prompt but the first has the bytes of a node again.
-    """
-
-    def __init__(self, tree: PrefixTree):
-        self._tree, self._counts = tree, tree.requests_through()
-        self._shared = [(count - 1) * len(edge) for count, edge in zip(self._counts, tree.edges)]
-        for node in reversed(tree.top_down()):
-            self._shared[tree.parents[node]] += self._shared[node]
-        self._least = max(1.0, _LEAST * self._shared[ROOT])
-
-    def branches(self, node: int, depth: int) -> str:
-        """The items of a list, one for each drawn branch below `node`, `depth` levels deep; the others are counted."""
-        below = list(self._below(node))
-        drawn = [(child, text) for child, text in below if depth and self._shared[child] >= self._least]
-        drawn.sort(key=lambda branch: (-self._counts[branch[0]], branch[1]))
-        items = "".join(self._branch(child, text, depth - 1) for child, text in drawn)
-        if rest := len(below) - len(drawn):
-            items += f"<li>+{many(rest, 'branch', 'branches')}</li>"
-        return items
-
-    def _below(self, node: int, before: bytes = b"") -> Iterator[tuple[int, bytes]]:
-        """The branches below `node` and their texts; a short one that ends in a word is joined to those below it."""
-        for child in self._tree.children(node):
-            text, further = before + self._tree.edges[child], self._tree.children(child)
-            inside = text[-1:].isalnum() and any(self._tree.edges[one][:1].isalnum() for one in further)
-            if inside and len(text) < _SHORT:
-                yield from self._below(child, text)
-            else:
-                yield child, text
-
-    def _branch(self, node: int, text: bytes, depth: int) -> str:
-        count = self._counts[node]
-        inner = f"<ul>{self.branches(node, depth)}</ul>" if self._tree.children(node) else ""
-        part = 100 * count / max(1, self._counts[ROOT])
-        bar = f'<span class="bar"><span style="width: {part:.1f}%"></span></span>'
-        size = f"{many(count, 'prompt')}, {many(len(text), 'byte')}"
-        return f"<li>{size}{bar}<code>{escape(_ends(text))}</code>{inner}</li>"
+    about, parts = f"<p>{escape(' '.join(words.sentences()))}</p>", [*parts, words.begins(top)]
+    return document("Why do these prompts miss?", [about, figures, *map(section_html, parts)])
 
 
 def _ends(text: bytes) -> str:
