@@ -52,15 +52,14 @@ def reused_by_each(
     several = f" (the least common multiple of {' and '.join(map(str, blocks))})" if len(blocks) > 1 else ""
     kinds += [(f"full blocks of {BLOCK}, minus the last token (vLLM)", known, BLOCK),
               (f"hybrid model, blocks of {common:,}{several}", known, common)]  # fmt: skip
-    return [_reuse(*kind, length, scale, apart) for kind in kinds]
-
-
-def _reuse(cache: str, shared: int, size: int, length: int, scale: int, apart: str) -> Reused:
-    unit = size * scale
-    found = shared // unit * unit
-    short = "the prompt is shorter than one block" * (length < unit)
-    why = apart or short or "the shared part does not fill a block" * (shared > found == 0)
-    return Reused(cache, 0 if apart else found, why)
+    rows = []
+    for cache, most, size in kinds:
+        unit = size * scale
+        found = most // unit * unit
+        short = "the prompt is shorter than one block" * (length < unit)
+        why = apart or short or "the shared part does not fill a block" * (most > found == 0)
+        rows.append(Reused(cache, 0 if apart else found, why))
+    return rows
 
 
 _LITTLE = 200  # tokens in common that no provider would keep anyway
@@ -275,7 +274,7 @@ def differing_places(found: Explanation) -> Iterator[str]:
     spot = one or two
     if spot is None:
         return
-    if one and two and (one.place, one.key, one.at) == (two.place, two.key, two.at):
+    if str(one) == str(two):
         yield f"  where    {one}"
     else:
         yield f"  where A  {one or 'its end'}"

@@ -66,14 +66,14 @@ def _moved(before: list[str], after: list[str], begun: bool) -> PromptChange | N
     if sorted(before) == sorted(after[: len(before)]):
         return PromptChange("messages reordered")
     dropped = "message removed" if begun else "history truncated"
-    kinds = [(n, 0, dropped, "dropped") for n in range(1, min(len(before), _MOST))]
-    kinds += [(n, 1, "history summarized", "replaced") for n in range(2, min(len(before), _MOST))]
-    kinds += [(0, n, "message inserted", "") for n in range(1, min(len(after), _MOST))]
+    kinds = [(n, 0, dropped, " dropped") for n in range(1, len(before[:_MOST]))]
+    kinds += [(n, 1, "history summarized", " replaced") for n in range(2, len(before[:_MOST]))]
+    kinds += [(0, n, "message inserted", "") for n in range(1, len(after[:_MOST]))]
     for gone, new, kind, what in kinds:
         if before[gone : gone + 1] == after[new : new + 1]:
             same = common_run(before[gone:], after[new:])
             if same >= min(len(before) - gone, len(after) - new) - (same > 1):  # the last question may be another one
-                return PromptChange(kind, f"{many(gone or new, 'message')} {what}".rstrip())
+                return PromptChange(kind, f"{many(gone or new, 'message')}{what}")
     summary, whole = (_SUMMARY.search(texts[0][: 2 * _PROBE]) for texts in (after, before))
     if len(after) < len(before) and summary and not whole:
         return PromptChange("history summarized", f"{len(before)} messages replaced")
@@ -163,7 +163,8 @@ def late_text(one: str, two: str) -> str | None:
     """
     at = shared_length(one, two)
     begin = at - len(_SENTENCE.split(one[:at])[-1])  # of the sentence in which they part
-    left, right = _sentences(one[begin:]), _sentences(two[begin:])
+    sides = (_SENTENCE.split(text[begin:]) for text in (one, two))
+    left, right = ([part.lstrip("0123456789[]().- ") for part in side] for side in sides)  # without list numbers
     both = {part for part in left if _size(part) >= _TELLING}.intersection(right)
     if sum(map(_size, both)) < max(_PROBE, _size(two[at:]) / 2):
         return None
@@ -174,11 +175,6 @@ def late_text(one: str, two: str) -> str | None:
     if many_follow or kind in ("clock", "random id"):
         return kind
     return "shared text last" if at < len(two) / 2 else None
-
-
-def _sentences(text: str) -> list[str]:
-    """The sentences of a text, without the list numbers and bullets before them."""
-    return [part.lstrip("0123456789[]().- ") for part in _SENTENCE.split(text)]
 
 
 def _size(text: str) -> int:

@@ -124,10 +124,10 @@ def predict(key: str, pair: RequestPair) -> Prediction:
     >>> predict("anthropic", RequestPair(body, body, 28, 28)).kind
     'too short for the cache'
     """
-    found = _Api(key, pair).predict()
+    found, rules = _Api(key, pair).predict(), RULES[key]
     bedrock = any("(cachePoint)" in piece.mark for body in (pair.one, pair.two) for piece in body.pieces)
-    advice = RULES[key]["advice"] | (RULES[key]["advice of cachePoint"] if bedrock else {})
-    vain = found.kind == "cache expired" and pair.age > max(RULES[key]["ttl"].values(), default=0)
+    advice = rules["advice"] | (rules["advice of cachePoint"] if bedrock else {})
+    vain = found.kind == "cache expired" and pair.age > max(rules["ttl"].values(), default=0)
     return found._replace(advice="" if vain else advice.get(found.kind, ""))
 
 
@@ -230,8 +230,11 @@ class _Api:
         if len(kept) > self.rules["most"]:
             return f"{len(kept)} breakpoints, but only {self.rules['most']} are allowed; the last is {said[-1]}"
         pairs = zip(pairwise(kept), pairwise(said))
-        late = (f"{first}, then {then}" for (before, after), (first, then) in pairs if after > before)
-        return next((f"a longer lifetime comes after a shorter one: {pair}" for pair in late), "")
+        late = (
+            f"a longer lifetime comes after a shorter one: {first}, then {then}"
+            for (before, after), (first, then) in pairs if after > before
+        )  # fmt: skip
+        return next(late, "")
 
     def _found(self, free: int) -> dict[int, int]:
         """Where written prefixes end that are found, with their blocks, if the first `free` causes are left out."""

@@ -29,7 +29,7 @@ from minikv_tools.why.providers import Prediction, RequestPair, predict, provide
 
 _TABLE = read_json(Path(__file__).with_name("verdicts.json"))
 _TOLERANCE = 0.1  # of a prompt: the most by which a prediction that agrees may differ from a bill
-_ANTHROPIC, _OPENAI = "diagnostics", "prompt_cache_diagnostics"
+_ANTHROPIC = "diagnostics"
 
 
 class ProviderVerdict(NamedTuple):
@@ -53,7 +53,7 @@ def read_verdict(objects: Iterable[Mapping[str, Any]], body: Body) -> ProviderVe
     about = object_of(body.settings.get("prompt_cache_options")).get("comparison_response_id")
     about = str(about or object_of(body.settings.get(_ANTHROPIC)).get("previous_message_id") or "")
     for said in objects:
-        if found := object_of(said.get(_OPENAI)):
+        if found := object_of(said.get("prompt_cache_diagnostics")):
             return ProviderVerdict(str(found.get("reason") or found.get("type")), about)
         found = object_of(said.get(_ANTHROPIC))
         if "cache_miss_reason" in found:
