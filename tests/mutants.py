@@ -185,7 +185,8 @@ JUDGES = {
     "tools/why/stable": "stable",
     "tools/why/symbols": "why_symbols why_pairs why_log why_fixes",
     "tools/why/texts": "why_texts why_places why_pairs",
-    "tools/why/verdicts": "why_verdicts why_log why_providers",
+    "tools/why/bills": "why_verdicts why_log why_providers",
+    "tools/why/verdicts": "why_verdicts why_log",
 }
 
 

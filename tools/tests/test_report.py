@@ -18,10 +18,10 @@ from minikv_tools.report import ReportPart, document, escape, section_html, text
 from minikv_tools.sweep import SweepRun, sweep_table
 from minikv_tools.usage import Usage
 from minikv_tools.why import explain
+from minikv_tools.why.bills import compared
 from minikv_tools.why.log import survey
 from minikv_tools.why.log_report import LogWords, log_page, log_text
 from minikv_tools.why.providers import Prediction
-from minikv_tools.why.verdicts import compared
 
 
 class Tags(HTMLParser):

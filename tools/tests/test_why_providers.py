@@ -13,12 +13,12 @@ from minikv_tools.bodies import read_body
 from minikv_tools.logs import Units
 from minikv_tools.usage import Usage, read_usage
 from minikv_tools.why import explain, explanation_text
+from minikv_tools.why.bills import compared
 from minikv_tools.why.breakpoints import breakpoints, endings, prompt_blocks
 from minikv_tools.why.changes import KINDS
 from minikv_tools.why.places import read_prompt
 from minikv_tools.why.providers import NOTHING_SHARED, RULES, Prediction, RequestPair, predict, providers_of
 from minikv_tools.why.texts import shared_length
-from minikv_tools.why.verdicts import compared
 
 
 class Letters:

@@ -19,8 +19,9 @@ from minikv_tools import survey
 from minikv_tools.bodies import read_body
 from minikv_tools.formats import stored_history
 from minikv_tools.usage import Usage, objects_in
+from minikv_tools.why.bills import Billed
 from minikv_tools.why.providers import Prediction
-from minikv_tools.why.verdicts import Billed, ProviderVerdict, parts_changed, read_verdict, response_id
+from minikv_tools.why.verdicts import ProviderVerdict, parts_changed, read_verdict, response_id
 
 BLIND = Path(__file__).with_name("blind") / "verdict_log.py"
 NAMES = {"none": "", "no divergence": "no change"}  # the key's words for reasons

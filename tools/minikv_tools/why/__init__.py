@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from minikv.errors import whole_number
 from minikv_tools.logs import Units, units_for
 from minikv_tools.report import many
+from minikv_tools.why.bills import compared, predicted
 from minikv_tools.why.changes import KINDS, ChangeKind, beside_change, change_between, changed_settings
 from minikv_tools.why.histories import PLACED
 from minikv_tools.why.places import Spot, as_body, shown_after, shown_before, spot_at, spot_json
 from minikv_tools.why.providers import NOTHING_SHARED, RULES, Prediction, images_in
 from minikv_tools.why.second import second_change
 from minikv_tools.why.texts import PromptChange, shared_length
-from minikv_tools.why.verdicts import compared, predicted
 
 PAGES = (1, 16, 64)  # tokens
 BLOCK = 16  # tokens: vLLM's default

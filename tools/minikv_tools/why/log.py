@@ -17,13 +17,14 @@ from minikv_tools.bodies import Body
 from minikv_tools.exports import RequestLog, log_lines
 from minikv_tools.logs import ABSENT, Units, conversation_of, field_of, time_of
 from minikv_tools.usage import Usage, objects_in, usage_in
+from minikv_tools.why.bills import Billed, predicted
 from minikv_tools.why.breaks import Break, Breaks, LoggedRequest, Turns, general_place
 from minikv_tools.why.fixes import BreakingPlace, Fixes, Gains, Share, best_fix
 from minikv_tools.why.providers import providers_of
 from minikv_tools.why.rewrites import ALL
 from minikv_tools.why.symbols import LEAST, SPREAD, Cause, tail_change
 from minikv_tools.why.texts import common_run, shared_length
-from minikv_tools.why.verdicts import Billed, Verdicts, predicted, read_verdict, response_id
+from minikv_tools.why.verdicts import Verdicts, read_verdict, response_id
 
 LARGEST_TREE = 2**30  # bytes of text that is not shared
 _SAMPLE, _NOTHING = 2**17, (0, 0)  # characters

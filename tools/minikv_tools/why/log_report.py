@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from minikv.traffic.tables import aligned
 from minikv_tools.logs import Units
 from minikv_tools.report import ReportPart, document, escape, facts, many, section_html
+from minikv_tools.why.bills import billed_part
 from minikv_tools.why.fixes import BreakingPlace, Share
 from minikv_tools.why.log import LogReport
 from minikv_tools.why.places import shown_after, shown_before, shown_text
-from minikv_tools.why.verdicts import billed_part
 
 _WIDTH = 100
 _HEAD, _TAIL = 48, 48  # characters that are shown of the beginning and of the end of a text
