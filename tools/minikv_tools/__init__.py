@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from minikv_tools.plans import Plan
     from minikv_tools.plans.planning import plan
     from minikv_tools.why import Explanation, explain
-    from minikv_tools.why.log import LogReport, survey
+    from minikv_tools.why.log import survey
+    from minikv_tools.why.log_report import LogReport
     from minikv_tools.why.stable import assert_prefix_stable
 
 __version__ = "0.1.0"
@@ -20,7 +21,7 @@ __all__ = ["Explanation", "LogReport", "Plan", "assert_prefix_stable", "explain"
 
 _HOMES = {
     "Explanation": "why",
-    "LogReport": "why.log",
+    "LogReport": "why.log_report",
     "Plan": "plans",
     "assert_prefix_stable": "why.stable",
     "explain": "why",

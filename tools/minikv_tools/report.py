@@ -32,16 +32,6 @@ def document(title: str, parts: Iterable[str]) -> str:
     )
 
 
-def facts(figures: Iterable[tuple[str, str, str]]) -> str:
-    """The figures that matter most, large: the name of each, its value, and more about it.
-
-    >>> facts([("hits", "5 %", "of all blocks")])
-    '<dl class="facts"><div><dt>hits</dt><dd>5 %</dd><dd>of all blocks</dd></div></dl>'
-    """
-    cells = "".join(f"<div><dt>{escape(a)}</dt><dd>{escape(b)}</dd><dd>{escape(c)}</dd></div>" for a, b, c in figures)
-    return f'<dl class="facts">{cells}</dl>'
-
-
 def escape(text: str) -> str:
     """`text` as the content of an element or an attribute, whatever is in it; control characters become spaces.
 

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from minikv.course.pictures.palette import BOTH, LINES
+from minikv.course.pictures.palette import LINES
 from minikv.layers import KVLayers, LayerGroup
 from minikv.tokens import pack
 from minikv.traffic import Replay, TraceRequest
@@ -98,7 +98,6 @@ def test_numbers_stand_under_each_other_and_notes_begin_at_one_place():
 def test_the_colors_of_a_page_are_those_of_the_pictures():
     page = document("", ())
     assert f"solid {LINES[0]};" in page
-    assert f"solid {BOTH};" in page
 
 
 def planned(*prompts, block_size=1, **terms):

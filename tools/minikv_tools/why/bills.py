@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from minikv.untrusted import read_json
 from minikv_tools.bodies import Body
-from minikv_tools.logs import Units
+from minikv_tools.logs import Units, time_of
 from minikv_tools.report import ReportPart, many
-from minikv_tools.usage import Usage
+from minikv_tools.usage import Usage, usage_in
+from minikv_tools.why.breaks import LoggedRequest
 from minikv_tools.why.fixes import Share
 from minikv_tools.why.providers import Prediction, RequestPair, predict, providers_of
+from minikv_tools.why.texts import shared_length
 
 _SENTENCES = read_json(Path(__file__).with_name("verdicts.json"))["billed"]
+LogObjects = Iterable[Mapping[str, Any]]
 _TOLERANCE = 0.1  # of a prompt: the most by which a prediction that agrees may differ from a bill
 
 
@@ -61,6 +65,43 @@ def _read_and_more(usage: Usage, share: float) -> tuple[int, int]:
     """The tokens of a bill that were read, and the others that an unlimited cache would read."""
     read = usage.read or 0
     return read, max(0, round(share * usage.prompt) - read)
+
+
+class Bills:
+    """The bills of the requests of a log, in `found` by what keeps their caches apart, such as the model.
+
+    >>> bills = Bills(); bills.fix(0, 0.7, 0.5); bills.found
+    {}
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[str, Billed] = {}
+        self._of = dict[int, tuple[Billed, Usage]]()  # requests
+
+    def add(
+        self, entry: Mapping[str, Any], said: LogObjects, turn: LoggedRequest, like: LoggedRequest | None, share: float
+    ) -> None:
+        """Count the bill in a log entry, which has the objects `said`; the request would find `share` of itself
+        in a cache without a limit.
+        """
+        usage = usage_in(said)
+        if usage is None or usage.read is None:
+            return
+        turn.body = turn.body._replace(time=time_of(entry), usage=usage)
+        rule = None
+        if like and round(share * usage.prompt) > usage.read and providers_of(like.body, turn.body):
+            units, text = Units(ids=turn.body.has_ids), turn.text
+            shared, length = units.count(text[: shared_length(like.text, text)]), units.count(text)
+            rule = next(iter(predicted(like.body, turn.body, shared, length, units)), None)
+        billed = self.found.setdefault(turn.apart, Billed())
+        billed.count(usage, share, rule)
+        self._of[turn.number] = billed, usage
+
+    def fix(self, number: int, share: float, fixed: float) -> None:
+        """Count what fixing all causes saves of the bill of a request, if it has one."""
+        if number in self._of:
+            billed, usage = self._of[number]
+            billed.fix(usage, share, fixed)
 
 
 def billed_part(bills: Mapping[str, Billed]) -> ReportPart | None:

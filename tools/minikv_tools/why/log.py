@@ -6,8 +6,6 @@ import gc
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import islice
 from os import PathLike, fspath
 from typing import Any
 
@@ -15,77 +13,21 @@ from minikv.files import FileName
 from minikv.traffic.trace_tree import PrefixTree
 from minikv_tools.bodies import Body
 from minikv_tools.exports import RequestLog, log_lines
-from minikv_tools.logs import ABSENT, Units, conversation_of, field_of, time_of
-from minikv_tools.usage import Usage, objects_in, usage_in
-from minikv_tools.why.bills import Billed, predicted
+from minikv_tools.logs import ABSENT, conversation_of, field_of
+from minikv_tools.usage import objects_in
+from minikv_tools.why.bills import Bills, LogObjects
 from minikv_tools.why.breaks import Break, Breaks, LoggedRequest, Turns, general_place
 from minikv_tools.why.fixes import BreakingPlace, Fixes, Gains, Share, best_fix
-from minikv_tools.why.providers import providers_of
+from minikv_tools.why.log_report import LogReport
 from minikv_tools.why.rewrites import ALL
 from minikv_tools.why.symbols import LEAST, SPREAD, Cause, tail_change
 from minikv_tools.why.texts import common_run, shared_length
-from minikv_tools.why.verdicts import Verdicts, read_verdict, response_id
+from minikv_tools.why.verdicts import read_verdict, response_id
 
 LARGEST_TREE = 2**30  # bytes of text that is not shared
 _SAMPLE, _NOTHING = 2**17, (0, 0)  # characters
-_FIGURES = ("requests", "reused", "lost", "hits", "continued", "sessions", "unread")
-Said = list[Mapping[str, Any]]
 _INSIDE = 10  # breaks between conversations for each in one, of a block that differs by user
 _CAUSES = 24  # places that are looked for in one request
-
-
-@dataclass(repr=False)
-class LogReport(Share):
-    """The findings in a log: what an unlimited cache finds in it, and would find with all causes fixed.
-
-    `groups` has the same for each value of a field, `trees` the prompts by what keeps their caches apart, such as the
-    model, `billed` the tokens of each that were billed, and `verdicts` what the provider said of its misses. `log` has
-    its name, and the lines that were left out of it; `unread` says that it had more text than is held, and the length
-    of a token is measured in the `sample`. `sessions` counts the requests that were taken to continue the latest one of
-    their session, by the name of its field. Its repr is the report.
-
-    >>> survey([{"prompt": "Hi"}, {"prompt": "Ho"}]).hits
-    0.25
-    """
-
-    log: RequestLog = field(default_factory=lambda: RequestLog("log"))
-    continued: int = 0
-    unread: bool = False
-    sample: str = ""
-    sessions: Mapping[str, int] = field(default_factory=dict)
-    places: list[BreakingPlace] = field(default_factory=list)
-    groups: dict[str, Share] = field(default_factory=dict)
-    billed: dict[str, Billed] = field(default_factory=dict)
-    verdicts: Verdicts = field(default_factory=Verdicts)
-    trees: dict[str, PrefixTree] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        from minikv_tools.why.log_report import LogWords, log_text
-
-        return log_text(LogWords(self, Units()), 10)
-
-    def quantity(self, name: str) -> float:
-        """`lost`, `hits`, or what a kind of change loses, alone and with others, as a share of all prompts."""
-        kind = sum(place.most_lost for place in self.places if place.kind == name) / max(1, self.size)
-        return {"lost": self.lost / max(1, self.size), "hits": self.hits}.get(name, kind)
-
-    def as_json(self, top: int) -> dict[str, Any]:
-        """The same as plain values, with the `top` places and groups that lose the most."""
-        log = self.log
-        return {
-            "log": log.name,
-            "bytes": self.size,
-            "hits_after": self.after,
-            **{name: getattr(self, name) for name in _FIGURES},
-            "other_lines": log.others,
-            "other_reasons": dict(log.reasons),
-            "malformed": log.malformed,
-            "first_malformed": log.first,
-            "places": [place.as_json() for place in self.places[:top]],
-            "groups": {name: one.figures() for name, one in islice(self.groups.items(), top)},
-            "billed": {name: one.figures() for name, one in self.billed.items()},
-            "verdicts": self.verdicts.as_json(),
-        }
 
 
 @contextmanager
@@ -125,10 +67,6 @@ def survey(
     return work.close()
 
 
-def _shared(one: str, two: str) -> str:
-    return two[: shared_length(one, two)]
-
-
 class _Survey:
     """The work of `survey`, request by request."""
 
@@ -138,8 +76,7 @@ class _Survey:
         self._before: LoggedRequest | None = None
         self._received: dict[str, tuple[LoggedRequest, LoggedRequest | None, float]] = {}  # by SGLang, and not finished
         self._responses = dict[str, int]()  # of the id of each: the number of its request
-        self._bills = dict[int, tuple[Billed, Usage]]()  # of requests: the sum that a bill is in
-        self._turns, self._breaks, self._fixes = Turns(), Breaks(), Fixes()
+        self._turns, self._breaks, self._fixes, self._bills = Turns(), Breaks(), Fixes(), Bills()
         self._first: dict[int, int] = {}  # by what prompts begin with: the latest one
         self._latest: dict[str, list[int]] = {}  # of the nodes of each tree: the latest request through each
         self._places: dict[Cause, BreakingPlace] = {}
@@ -149,7 +86,7 @@ class _Survey:
         rid, said = str(entry.get("rid", "")), [*objects_in(entry)]
         if body is None:
             if came := self._received.pop(rid, None):
-                self._bill(entry, said, *came)
+                self._bills.add(entry, said, *came)
             return
         report, session = self.report, conversation_of(entry) if self._sessions else None
         turn = LoggedRequest(report.requests, report.log.line, body)
@@ -158,38 +95,26 @@ class _Survey:
         report.add(1, len(text), reused, 0)
         report.sample += turn.text[: max(0, _SAMPLE - len(report.sample))]
         self._before = before = self._turns.before(turn, session)
-        begins = [item.text for item in turn.items[:1]], [item.name for item in turn.items if item.part != "messages"]
-        keys = [hash(tuple(begin)) for begin in begins]
-        others = (self._turns.get(number) for number in (latest, *map(self._first.get, keys)))
-        like = before or next(filter(None, others), None)
+        like = self._like(turn, latest)
         came = turn, like, reused / max(1, len(text))
         self._received.update({rid: came} if rid else {})
-        self._bill(entry, said, *came)
+        self._bills.add(entry, said, *came)
         self._judge(said, turn, like)
         self._compare(like, turn, reused)
-        self._first.update(dict.fromkeys(keys, turn.number))
         group = field_of(entry, self._by) if self._by else ""
         self._named = self._named or group != ABSENT
         self._fixes.add(turn.root, turn.items, reused, len(text), group, before.number if before else None)
         self._turns.add(turn, session)
 
-    def _bill(self, entry: dict[str, Any], said: Said, turn: LoggedRequest, like: LoggedRequest | None, share: float
-              ) -> None:  # fmt: skip
-        """Count the bill of a request, of which a cache without a limit would reuse `share`."""
-        usage = usage_in(said)
-        if usage is None or usage.read is None:
-            return
-        turn.body = turn.body._replace(time=time_of(entry), usage=usage)
-        found = None
-        if like and round(share * usage.prompt) > usage.read and providers_of(like.body, turn.body):
-            units = Units(ids=turn.body.has_ids)
-            shared, length = (units.count(text) for text in (_shared(like.text, turn.text), turn.text))
-            found = next(iter(predicted(like.body, turn.body, shared, length, units)), None)
-        billed = self.report.billed.setdefault(turn.apart, Billed())
-        billed.count(usage, share, found)
-        self._bills[turn.number] = billed, usage
+    def _like(self, turn: LoggedRequest, latest: int | None) -> LoggedRequest | None:
+        """The request to compare one with: that which it continues, which shares the most, or which begins alike."""
+        begins = [item.text for item in turn.items[:1]], [item.name for item in turn.items if item.part != "messages"]
+        keys = [hash(tuple(begin)) for begin in begins]
+        others = [self._turns.get(number) for number in (latest, *map(self._first.get, keys))]
+        self._first.update(dict.fromkeys(keys, turn.number))
+        return self._before or next(filter(None, others), None)
 
-    def _judge(self, said: Said, turn: LoggedRequest, like: LoggedRequest | None) -> None:
+    def _judge(self, said: LogObjects, turn: LoggedRequest, like: LoggedRequest | None) -> None:
         """Count the provider's verdict on a request, about the one that it names, or else the one that is like it."""
         if verdict := read_verdict(said, turn.body):
             named = self._turns.get(self._responses.get(verdict.about)) if verdict.about else like
@@ -210,12 +135,15 @@ class _Survey:
 
     def _compare(self, like: LoggedRequest | None, turn: LoggedRequest, reused: int) -> None:
         """Find the causes by which a request parts from an earlier one: after the first, as if it were fixed."""
-        left, right = origins = (like.items if like else []), turn.items
         if like:
             self._apart(like, turn, reused)
         if like and (turn.text.startswith(like.text) or like.text.startswith(turn.text)):
             self.report.continued += len(turn.text) > len(like.text)
-            return
+        else:
+            self._follow(like, turn, reused)
+
+    def _follow(self, like: LoggedRequest | None, turn: LoggedRequest, reused: int) -> None:
+        left, right = origins = (like.items if like else []), turn.items
         last = ""
         for depth in range(_CAUSES):
             same = common_run([item.text for item in left], [item.text for item in right])
@@ -241,8 +169,8 @@ class _Survey:
         """Count what both requests begin with, if the later one could not reuse it in its namespace."""
         if one.root == two.root:
             return
-        shared = _shared(one.text, two.text)
-        if len(shared.encode("utf-8", "surrogatepass")) >= reused + LEAST:
+        shared = two.text[: shared_length(one.text, two.text)].encode("utf-8", "surrogatepass")
+        if len(shared) >= reused + LEAST:
             fields = sorted(one.body.namespace.items() ^ two.body.namespace.items())
             names = dict.fromkeys(name for name, _ in fields)
             cause = ", ".join(names), "namespace"
@@ -285,7 +213,7 @@ class _Survey:
         """The findings, with the places that lose the most first."""
         report = self.report
         report.log.close(report.requests, "" if self._named else self._by)
-        report.sessions = self._turns.believed
+        report.sessions, report.billed = self._turns.believed, self._bills.found
         del self._turns  # which holds the most
         self._replay(self._renamed())
         for place in self._places.values():
@@ -313,15 +241,11 @@ class _Survey:
         """Count what each cause loses, alone and with the others of its prompts; a fix that loses more is none."""
         gains: Gains = defaultdict(lambda: defaultdict(Share))
         for number, (request, causes, saved) in enumerate(self._fixes.replay(renamed)):
-            if number in self._bills:
-                billed, usage = self._bills[number]
-                billed.fix(
-                    usage, *(size / max(1, request.size) for size in (request.reused, saved.get(ALL, _NOTHING)[0]))
-                )
+            size, every = max(1, request.size), saved.get(ALL, _NOTHING)[0]
+            self._bills.fix(number, request.reused / size, every / size)
             self.report.groups.setdefault(request.group, Share()).add(1, request.size, request.reused, 0)
             for cause, gain in saved.items():
                 gains[cause][request.group].add(0, 0, 0, *gain)
-            every = saved.get(ALL, _NOTHING)[0]
             joint = every - max((saved[cause][0] for cause in causes), default=every)
             for cause in causes if joint > 0 else ():
                 self._places[cause].joint += joint

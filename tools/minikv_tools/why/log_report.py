@@ -7,22 +7,79 @@ share, which are the edges of their tree.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
 from minikv.traffic.tables import aligned
+from minikv.traffic.trace_tree import PrefixTree
+from minikv_tools.exports import RequestLog
 from minikv_tools.logs import Units
-from minikv_tools.report import ReportPart, document, escape, facts, many, section_html
-from minikv_tools.why.bills import billed_part
+from minikv_tools.report import ReportPart, document, escape, many, section_html
+from minikv_tools.why.bills import Billed, billed_part
 from minikv_tools.why.fixes import BreakingPlace, Share
-from minikv_tools.why.log import LogReport
 from minikv_tools.why.places import shown_after, shown_before, shown_text
+from minikv_tools.why.verdicts import Verdicts
 
 _WIDTH = 100
+_FIGURES = ("requests", "reused", "lost", "hits", "continued", "sessions", "unread")
 _HEAD, _TAIL = 48, 48  # characters that are shown of the beginning and of the end of a text
 _REASONS = 4  # for which lines are left out
 _JOINT = 0.005  # of all prompts: what several causes lose together for it to be shown
+
+
+@dataclass(repr=False)
+class LogReport(Share):
+    """The findings in a log: what an unlimited cache finds in it, and would find with all causes fixed.
+
+    `groups` has the same for each value of a field, `trees` the prompts by what keeps their caches apart, such as the
+    model, `billed` the tokens of each that were billed, and `verdicts` what the provider said of its misses. `log` has
+    its name, and the lines that were left out of it; `unread` says that it had more text than is held, and the length
+    of a token is measured in the `sample`. `sessions` counts the requests that were taken to continue the latest one of
+    their session, by the name of its field. Its repr is the report.
+
+    >>> from minikv_tools.why.log import survey
+    >>> survey([{"prompt": "Hi"}, {"prompt": "Ho"}]).hits
+    0.25
+    """
+
+    log: RequestLog = field(default_factory=lambda: RequestLog("log"))
+    continued: int = 0
+    unread: bool = False
+    sample: str = ""
+    sessions: Mapping[str, int] = field(default_factory=dict)
+    places: list[BreakingPlace] = field(default_factory=list)
+    groups: dict[str, Share] = field(default_factory=dict)
+    billed: dict[str, Billed] = field(default_factory=dict)
+    verdicts: Verdicts = field(default_factory=Verdicts)
+    trees: dict[str, PrefixTree] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return log_text(LogWords(self, Units()), 10)
+
+    def quantity(self, name: str) -> float:
+        """`lost`, `hits`, or what a kind of change loses, alone and with others, as a share of all prompts."""
+        kind = sum(place.most_lost for place in self.places if place.kind == name) / max(1, self.size)
+        return {"lost": self.lost / max(1, self.size), "hits": self.hits}.get(name, kind)
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        """The same as plain values, with the `top` places and groups that lose the most."""
+        log = self.log
+        return {
+            "log": log.name,
+            "bytes": self.size,
+            "hits_after": self.after,
+            **{name: getattr(self, name) for name in _FIGURES},
+            "other_lines": log.others,
+            "other_reasons": dict(log.reasons),
+            "malformed": log.malformed,
+            "first_malformed": log.first,
+            "places": [place.as_json() for place in self.places[:top]],
+            "groups": {name: one.figures() for name, one in islice(self.groups.items(), top)},
+            "billed": {name: one.figures() for name, one in self.billed.items()},
+            "verdicts": self.verdicts.as_json(),
+        }
 
 
 class Price(NamedTuple):
@@ -102,6 +159,10 @@ class LogWords:
             token = f", with {self._scale} bytes per token" if self._scale > 1 else ""
             prices = f"{self.price.computed[0]} for computed tokens, CACHED for tokens that would be read"
             yield f"That costs {self.money(report):,.2f} at these prices{token}: {prices}."
+        yield from self._left_out()
+
+    def _left_out(self) -> Iterator[str]:
+        report, log = self.report, self.report.log
         if log.others:
             reasons = [f"{count:,} {reason}" for reason, count in log.reasons.most_common(_REASONS)]
             rest = ["and others"] * (len(log.reasons) > _REASONS)
@@ -194,16 +255,13 @@ def log_text(words: LogWords, top: int) -> str:
     log: 1 request, 2 bytes of prompts.
     """
     lines = [line for sentence in words.sentences() for line in textwrap.wrap(sentence, _WIDTH)]
-    table = words.places(top)
-    for part in (*words.said(), words.groups(top)):
-        if part:
+    places = words.places(top)
+    for part in (*words.said(), words.groups(top), places):
+        if part and part.rows:
             lines += ["", *aligned([part.head, *part.rows], part.left)]
             lines += [line for sentence in part.sentences for line in textwrap.wrap(sentence, _WIDTH)]
-    if table.rows:
-        lines += ["", *aligned([table.head, *table.rows], table.left)]
-        lines += [line for sentence in table.sentences for line in textwrap.wrap(sentence, _WIDTH)]
-        if left := len(words.report.places) - len(table.rows):
-            lines.append(f"and {many(left, 'more place')} (--top)")
+    if left := len(words.report.places) - len(places.rows):
+        lines.append(f"and {many(left, 'more place')} (--top)")
     for number, place in enumerate(words.telling(top), start=1):
         lines += ["", f"{number}. {place.place}: {place.about.says}"]
         lines += [f"   {name:<12} {text}" for name, text in words.sides(place)]
@@ -218,20 +276,12 @@ def log_page(words: LogWords, top: int) -> str:
     >>> "Why do these prompts miss?" in log_page(LogWords(survey([b'{"prompt": "Hi"}']), Units()), 3)
     True
     """
-    report = words.report
-    sized = [f"{words.size(size)} {words.unit}" for size in (report.size, report.reused, report.lost)]
-    figures = facts([
-        ("requests", f"{report.requests:,}", f"{sized[0]} of prompts"),
-        ("reused by an unlimited cache", f"{report.hits:.1%}", sized[1]),
-        ("lost at breaks", words.share(report.lost), sized[2]),
-        ("reused with all fixed", f"{report.after:.1%}", "of what is sent then"),
-    ])  # fmt: skip
     parts = [part for part in (*words.said(), words.groups(top), words.places(top)) if part]
     for number, place in enumerate(words.telling(top), start=1):
         says, head = (place.about.says, place.about.remedy), ("in", "text")
         parts.append(ReportPart(f"{number}. {place.place}", says, head, tuple(words.sides(place)), words=head))
     about, parts = f"<p>{escape(' '.join(words.sentences()))}</p>", [*parts, words.begins(top)]
-    return document("Why do these prompts miss?", [about, figures, *map(section_html, parts)])
+    return document("Why do these prompts miss?", [about, *map(section_html, parts)])
 
 
 def _ends(text: bytes) -> str:
