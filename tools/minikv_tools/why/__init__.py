@@ -106,22 +106,23 @@ class Explanation:
     @property
     def remedies(self) -> list[str]:
         """The advice, the most important first."""
+        also, provider = self.also, self.provider
         changed, late, first = self.change.kind, "breakpoint on what changes", _placed(self.change)
         spot = self.spots[0] or self.spots[1]
         in_tools = spot is not None and spot.place.part in ("tools", "functions")
         if in_tools and changed in _LIVE:
             first = "tool edited"
         advice = {changed: first}
-        vain = in_tools or first in PLACED or (self.also or self.change).detail.endswith(NOTHING_SHARED)
-        doubt = self.also and self.provider and self.provider.unsure and self.provider.kind == self.also.kind
-        if self.also and not doubt and not (self.also.kind == late and vain):
-            advice[self.also.kind] = self.also.kind
+        vain = in_tools or first in PLACED or (also or self.change).detail.endswith(NOTHING_SHARED)
+        doubt = also and provider and provider.unsure and provider.kind == also.kind
+        if also and not doubt and not (also.kind == late and vain):
+            advice[also.kind] = also.kind
         if self.then:
             advice.setdefault(self.then.kind, _placed(self.then))
         found = [kind for kind in advice if not KINDS[kind].harmless] or [changed]
         if changed in _LIVE:
             found.sort(key=lambda kind: kind != late)
-        own = {self.provider.kind: self.provider.advice} if self.provider else {}
+        own = {provider.kind: provider.advice} if provider else {}
         remedies = [f"{KINDS[advice[kind]].remedy} {own.get(kind, '')}".rstrip() for kind in found]
         if changed == "clock" and spot and spot.before.endswith("Today Date: "):
             remedies[0] = f"Llama's chat template writes the day: give it a fixed date_string. {remedies[0]}"

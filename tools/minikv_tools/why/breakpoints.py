@@ -99,7 +99,7 @@ def endings(body: Body, blocks: Sequence[PromptBlock]) -> list[int]:
     found = []
     for number, (role, after) in enumerate(zip(roles, [*roles[1:], ""])):
         first = role == "developer" and {*roles[:number]} <= {"tools", role}
-        ends = messages[number : number + 2] != messages[number : number + 1] * 2
+        ends = messages[number + 1 : number + 2] != [messages[number]]
         if ends and (role == "user" or (after != role and (role == "result" or first))):
             found.append(number)
     return found

@@ -214,14 +214,14 @@ def tools_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> Prompt
     >>> print(*tools_change([a, b], [b, a]), *tools_change([a], [a, b]), sep="; ")
     tools reordered; b, a; tool added; b
     """
-    plain = [[json.dumps(unfolded(tool.text), sort_keys=True) for tool in tools] for tools in (one, two)]
-    names = [[tool.name for tool in tools] for tools in (one, two)]
-    gone, come = Counter(names[0]) - Counter(names[1]), Counter(names[1]) - Counter(names[0])
+    names, others = ([tool.name for tool in tools] for tools in (one, two))
+    gone, come = Counter(names) - Counter(others), Counter(others) - Counter(names)
     if gone or come:
         kind = "tools changed" if gone and come else "tool removed" if gone else "tool added"
         return PromptChange(kind, _names(come or gone))
-    if names[0] != names[1] or (plain[0] != plain[1] and sorted(plain[0]) == sorted(plain[1])):
-        return PromptChange("tools reordered", _names(names[1]))
+    before, after = ([json.dumps(unfolded(tool.text), sort_keys=True) for tool in tools] for tools in (one, two))
+    if names != others or (before != after and sorted(before) == sorted(after)):
+        return PromptChange("tools reordered", _names(others))
     left, right = apart(one, two)
     return PromptChange(_text_kind(left[0].text, right[0].text, "tool edited").kind, bounded_name(left[0].name))
 

@@ -229,10 +229,9 @@ class _Api:
         said = [f"{ttl}{' (automatic)' * (not blocks[at].mark)} at {blocks[at].place}" for at, ttl in marks.items()]
         if len(kept) > self.rules["most"]:
             return f"{len(kept)} breakpoints, but only {self.rules['most']} are allowed; the last is {said[-1]}"
-        pairs = zip(pairwise(kept), pairwise(said))
         late = (
             f"a longer lifetime comes after a shorter one: {first}, then {then}"
-            for (before, after), (first, then) in pairs if after > before
+            for (before, first), (after, then) in pairwise(zip(kept, said)) if after > before
         )  # fmt: skip
         return next(late, "")
 

@@ -42,10 +42,10 @@ def shared_length(one: AnyStr, two: AnyStr) -> int:
     >>> shared_length("abcd", "abxd"), shared_length("ab", "abc")
     (2, 2)
     """
+    low, high = 0, min(len(one), len(two))
     if two.startswith(one) or one.startswith(two):
-        return min(len(one), len(two))
-    low, high = 0, min(len(one), len(two))  # they share `low` characters, and not `high`
-    while high - low > 64:
+        return high
+    while high - low > 64:  # they share `low` characters, and not `high`
         middle = (low + high) // 2
         low, high = (middle, high) if one[low:middle] == two[low:middle] else (low, middle)
     return low + common_run(one[low:high], two[low:high])
@@ -97,13 +97,9 @@ def _volatile(one: str, two: str, at: int) -> PromptChange | None:
     here = volatile_at(one, two, at)
     if here is None or (here == "clock" and _RELEASE.search(one[max(0, at - _AROUND) : at])):
         return None
-    return PromptChange(here, "" if _alike(one, two) else _PARTLY)
-
-
-def _alike(one: str, two: str) -> bool:
-    """Whether two texts are equal without clocks, ids and numbers, none of which goes over the end of a line."""
-    pairs = zip_longest(one.split("\n"), two.split("\n"), fillvalue="\n")
-    return all(a == b or masked(a, *VOLATILE) == masked(b, *VOLATILE) for a, b in pairs)
+    pairs = zip_longest(one.split("\n"), two.split("\n"), fillvalue="\n")  # none goes over the end of a line
+    alike = all(a == b or masked(a, *VOLATILE) == masked(b, *VOLATILE) for a, b in pairs)
+    return PromptChange(here, "" if alike else _PARTLY)
 
 
 def _json_change(one: str, two: str) -> PromptChange | None:
