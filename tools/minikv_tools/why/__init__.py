@@ -12,16 +12,20 @@ from minikv.errors import whole_number
 from minikv_tools.logs import Units, units_for
 from minikv_tools.report import many
 from minikv_tools.why.bills import compared, predicted
+from minikv_tools.why.breakpoints import images_in
 from minikv_tools.why.changes import KINDS, ChangeKind, beside_change, change_between, changed_settings
 from minikv_tools.why.histories import PLACED
 from minikv_tools.why.places import Spot, as_body, shown_after, shown_before, spot_at, spot_json
-from minikv_tools.why.providers import NOTHING_SHARED, RULES, Prediction, images_in
+from minikv_tools.why.providers import NOTHING_SHARED, RULES, Prediction
 from minikv_tools.why.second import second_change
 from minikv_tools.why.texts import PromptChange, shared_length
 
 PAGES = (1, 16, 64)  # tokens
 BLOCK = 16  # tokens: vLLM's default
 HYBRID = (784,)  # tokens: the block of a hybrid model in vllm-project/vllm#54607, whose prompts of 240 never hit
+_LITTLE = 200  # tokens in common that no provider would keep anyway
+_LIVE = ("clock", "random id", "number")
+_COMPLETE = ("nothing", "settings", "extended")  # kinds after which all of the first prompt could be reused
 
 
 class Reused(NamedTuple):
@@ -60,11 +64,6 @@ def reused_by_each(
         why = apart or short or "the shared part does not fill a block" * (most > found == 0)
         rows.append(Reused(cache, 0 if apart else found, why))
     return rows
-
-
-_LITTLE = 200  # tokens in common that no provider would keep anyway
-_LIVE = ("clock", "random id", "number")
-_COMPLETE = ("nothing", "settings", "extended")  # kinds after which all of the first prompt could be reused
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,9 +125,7 @@ class Explanation:
         remedies = [f"{KINDS[advice[kind]].remedy} {own.get(kind, '')}".rstrip() for kind in found]
         if changed == "clock" and spot and spot.before.endswith("Today Date: "):
             remedies[0] = f"Llama's chat template writes the day: give it a fixed date_string. {remedies[0]}"
-        if len(found) == 1:
-            return remedies
-        return [f"({kind}) {remedy}" for kind, remedy in zip(found, remedies)]
+        return [f"({kind}) {one}" for kind, one in zip(found, remedies)] if len(found) > 1 else remedies
 
     @property
     def notes(self) -> list[str]:
@@ -198,7 +195,6 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     one, two = as_body(one), as_body(two)
     units = units_for(units or Units(), one, two)
     change = change_between(one, two)
-    at = shared_length(one.text, two.text)
     first, second = units.packed([one.text]), units.packed([two.text])
     shared = shared_length(first, second) // units.width
     lengths = len(first) // units.width, len(second) // units.width
@@ -213,6 +209,7 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     change = change if change.whole else PromptChange(change.kind)
     change, also = _headline(change, beside_change(one, two), provider, shared < _LITTLE * units.scale)
     image = any(map(images_in, (one, two)))
+    at = shared_length(one.text, two.text)
     spots, bill = (spot_at(one, at), spot_at(two, at)), compared(provider, two.usage, lengths[1])
     return Explanation(change, spots, lengths, shared, units.unit, units.scale, tuple(caches), apart, image, also,
                        provider, bill, then)  # fmt: skip
@@ -290,10 +287,9 @@ def _lengths(found: Explanation) -> Iterator[str]:
     """How long the prompts are, and how much of the second is shared."""
     first, second = found.lengths
     counted = f" (without --tokenizer, {found.scale} are counted as a token)" if found.scale > 1 else ""
-    yield f"  A        {many(first, found.unit[:-1]):>{13 + len(found.unit)}}{counted}"
-    yield f"  B        {many(second, found.unit[:-1]):>{13 + len(found.unit)}}"
-    yield (f"  shared   {many(found.shared, found.unit[:-1]):>{13 + len(found.unit)}}, "
-           f"{found.shared / max(1, second):.1%} of B")  # fmt: skip
+    part = f", {found.shared / max(1, second):.1%} of B"
+    for name, size, more in (("A", first, counted), ("B", second, ""), ("shared", found.shared, part)):
+        yield f"  {name:<8} {many(size, found.unit[:-1]):>{13 + len(found.unit)}}{more}"
 
 
 def _caches(found: Explanation) -> Iterator[str]:

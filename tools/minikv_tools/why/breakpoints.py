@@ -105,6 +105,17 @@ def endings(body: Body, blocks: Sequence[PromptBlock]) -> list[int]:
     return found
 
 
+def images_in(body: Body) -> list[Place]:
+    """The places of the images in a prompt.
+
+    >>> from minikv_tools.bodies import read_body
+    >>> image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
+    >>> print(*images_in(read_body({"messages": [{"role": "user", "content": [image]}]})))
+    messages[0] (user), content[0].image_url
+    """
+    return [piece.place for piece in body.pieces if "image" in piece.place.field]
+
+
 def _role(block: PromptBlock) -> str:
     if block.level < 2:
         return ("tools", "developer")[block.level]

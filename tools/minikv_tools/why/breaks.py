@@ -28,7 +28,7 @@ ANSWERS = ("assistant", "tool", "function")
 REGION = ("system edited", "text edited")
 
 Items = Sequence[PromptItem]
-Session = tuple[str, str]  # the name of a field, and the id in it
+SessionName = tuple[str, str]  # the name of a field, and the id in it
 
 _DROPPED = b"0123456789abcdefABCDEF \t\r\n:-"
 _LOOK_BACK = 64  # messages of a request, from its end
@@ -96,7 +96,7 @@ class Turns:
         self._budget, self._used = budget, 0
         self._kept: OrderedDict[int, tuple[LoggedRequest, list[object]]] = OrderedDict()
         self._by: dict[object, int] = {}
-        self._mixed = set[Session]()  # sessions that hold several conversations
+        self._mixed = set[SessionName]()  # sessions that hold several conversations
         self.believed = Counter[str]()  # requests that continue the latest one of their session, by the field's name
         self._asked = set[int]()  # messages that were sent
         self._latest: dict[int, tuple[int, int]] = {}  # of a symbol: the request that was the last to send it as new,
@@ -107,7 +107,7 @@ class Turns:
         found = self._kept.get(number) if number is not None else None
         return found[0] if found else None
 
-    def before(self, turn: LoggedRequest, session: Session | None = None) -> LoggedRequest | None:
+    def before(self, turn: LoggedRequest, session: SessionName | None = None) -> LoggedRequest | None:
         """The latest request of the same conversation, or `None` if there is none, or it is no longer kept.
 
         `session` is the field in which the log names a session, and its id: the latest request of it may have another
@@ -134,7 +134,7 @@ class Turns:
                 votes[found] += symbol & LENGTH
         return max(votes, key=lambda found: (votes[found], found), default=None)
 
-    def add(self, turn: LoggedRequest, session: Session | None = None) -> None:
+    def add(self, turn: LoggedRequest, session: SessionName | None = None) -> None:
         """Keep a request; the oldest ones go where there is no room."""
         for at, item in enumerate(turn.items):
             if hash(item.text) not in self._asked and _asks(item):

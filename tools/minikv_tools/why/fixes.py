@@ -156,10 +156,7 @@ def _bytes_of(parts: Sequence[Ends], symbols: int) -> tuple[int, int]:
 
 
 class ReplayedRequest(NamedTuple):
-    """A request as it is replayed: its namespace, its items, of which `lead` are no messages, and its bytes.
-
-    `begins`: it has no answer of the model yet.
-    """
+    """A request as it is replayed; `lead` of its items are no messages; if it `begins`, the model has not answered."""
 
     root: bytes
     items: tuple[int, ...]
@@ -245,10 +242,9 @@ class Fixes:
         return {cause for cause in found if cause[1] in _BY_USER and not cause[0].startswith("messages[*]")}
 
     def replay(self, renamed: Mapping[Cause, Cause]) -> Iterator[tuple[ReplayedRequest, set[Cause], Savings]]:
-        """Each request, the causes that it has, and what the fix of each cause saves in it, and that of `ALL`.
+        """Each request, its causes, and by cause the bytes that its fix saves in it, and those sent besides.
 
-        That is the bytes that are no longer computed, and those that are sent besides. A request without a cause is
-        replayed with those that have it where they begin alike, as it may then share more with them.
+        A request without a cause is replayed with those that have it where they begin alike: it may share more then.
         """
         self.rewrites.relabel(renamed)
         trees, begins = defaultdict[Cause, PrefixTree](functools.partial(PrefixTree, SYMBOL_BYTES)), self._begins()
@@ -285,11 +281,8 @@ class Fixes:
         return {**found, ALL: set()} if found else {}
 
     def _causes_in(self, number: int) -> set[Cause]:
-        request = self._requests[number]
-        found = set(self._histories.get(number, ())[:1])
-        for cause, known in self._roots.items():
-            if cause != ALL and request.root in known:
-                found.add(cause)
+        request, found = self._requests[number], set(self._histories.get(number, ())[:1])
+        found.update(cause for cause, known in self._roots.items() if cause != ALL and request.root in known)
         for item in request.items:
             found.update(self.rewrites.causes_of.get(item, ()))
         return found

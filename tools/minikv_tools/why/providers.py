@@ -25,7 +25,7 @@ from minikv.untrusted import read_json
 from minikv_tools.bodies import Body
 from minikv_tools.pieces import Place
 from minikv_tools.report import many
-from minikv_tools.why.breakpoints import RUNS, PromptBlock, breakpoints, endings, prompt_blocks
+from minikv_tools.why.breakpoints import RUNS, PromptBlock, breakpoints, endings, images_in, prompt_blocks
 from minikv_tools.why.changes import changed_settings
 
 RULES = read_json(Path(__file__).with_name("providers.json"))
@@ -129,17 +129,6 @@ def predict(key: str, pair: RequestPair) -> Prediction:
     advice = rules["advice"] | (rules["advice of cachePoint"] if bedrock else {})
     vain = found.kind == "cache expired" and pair.age > max(rules["ttl"].values(), default=0)
     return found._replace(advice="" if vain else advice.get(found.kind, ""))
-
-
-def images_in(body: Body) -> list[Place]:
-    """The places of the images in a prompt.
-
-    >>> from minikv_tools.bodies import read_body
-    >>> image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
-    >>> print(*images_in(read_body({"messages": [{"role": "user", "content": [image]}]})))
-    messages[0] (user), content[0].image_url
-    """
-    return [piece.place for piece in body.pieces if "image" in piece.place.field]
 
 
 class _Api:
