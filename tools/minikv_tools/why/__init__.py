@@ -201,26 +201,21 @@ def explain(one: Any, two: Any, units: Units | None = None, blocks: Sequence[int
     apart = tuple(changed_settings(one.namespace, two.namespace))
     why = f"different {', '.join(apart)}: a different namespace" if apart else ""
     caches = reused_by_each(shared, lengths[1], blocks, units.scale, why)
-    stored = change.kind == "history at the server"
-    found = [] if stored else predicted(one, two, shared, lengths[1], units)
+    found = [] if change.kind == "history at the server" else predicted(one, two, shared, lengths[1], units)
     provider = found[0] if len(found) == 1 and not apart else None
     caches += [_row(row, why) for row in found]
-    then = second_change(one, two)
     change = change if change.whole else PromptChange(change.kind)
     change, also = _headline(change, beside_change(one, two), provider, shared < _LITTLE * units.scale)
-    image = any(map(images_in, (one, two)))
     at = shared_length(one.text, two.text)
     spots, bill = (spot_at(one, at), spot_at(two, at)), compared(provider, two.usage, lengths[1])
-    return Explanation(change, spots, lengths, shared, units.unit, units.scale, tuple(caches), apart, image, also,
-                       provider, bill, then)  # fmt: skip
+    return Explanation(change, spots, lengths, shared, units.unit, units.scale, tuple(caches), apart,
+                       any(map(images_in, (one, two))), also, provider, bill, second_change(one, two))  # fmt: skip
 
 
 def _row(found: Prediction, apart: str) -> Reused:
-    if apart:
-        return Reused(found.title, 0, apart)
     kind = found.kind or "too little is shared" * (not found.read)
     why = "unsure: " * found.unsure + kind + f"; writes {found.written:,}" * bool(found.written)
-    return Reused(found.title, found.read, why.removeprefix("; "))
+    return Reused(found.title, 0 if apart else found.read, apart or why.removeprefix("; "))
 
 
 def _headline(
@@ -296,5 +291,4 @@ def _caches(found: Explanation) -> Iterator[str]:
     """Return the reuse of each kind of cache for the second prompt."""
     width = max(len(row.cache) for row in found.caches)
     yield f"  {'a cache that has A reuses of B':<{width}}  {found.unit:>12}"
-    for row in found.caches:
-        yield f"  {row.cache:<{width}}  {row.reused:>12,}  {row.why}".rstrip()
+    yield from (f"  {row.cache:<{width}}  {row.reused:>12,}  {row.why}".rstrip() for row in found.caches)

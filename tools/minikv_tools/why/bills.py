@@ -128,11 +128,10 @@ def predicted(one: Body, two: Body, shared: int, length: int, units: Units) -> l
     >>> [found.kind for found in predicted(body, body, 2, 2, Units())]
     ['too short for the cache']
     """
-    age, scale = 0.0, 0.0
+    age = 0.0
     if one.time is not None and two.time is not None:
         age = max(age, two.time - one.time) / 1000
-    if two.usage and two.usage.prompt:
-        scale = length / two.usage.prompt
+    scale = length / two.usage.prompt if two.usage and two.usage.prompt else 0
     exact = units.scale / 4 < scale < units.scale * 4
     if not exact:  # the prompt has images, or the bill is for another prompt
         scale, exact = units.scale, units.scale == 1

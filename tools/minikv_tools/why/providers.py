@@ -139,13 +139,12 @@ class _Api:
         self.least = self._of_model("least")
         self.elsewhere = "anthropic_version" in pair.two.settings or bool(_ELSEWHERE.search(_model(pair.two)))
         self.low, self.high = self._limits()
-        levels = self.rules["from"]
         self.changed = changed_settings(pair.one.settings, pair.two.settings)
         before, after = (images_in(body) for body in (pair.one, pair.two))
         if bool(before) != bool(after):
             self.changed["images"] = f"images: {(before + after)[0]}"
-        self.lost = [name for name in levels if name in self.changed]
-        self.level = min((levels[name] for name in self.lost), default=3)
+        self.lost = {name: level for name, level in self.rules["from"].items() if name in self.changed}
+        self.level = min(self.lost.values(), default=3)
         if "step" in self.rules:
             self.first = self.blocks = self._steps()
         else:
@@ -178,12 +177,14 @@ class _Api:
 
     def predict(self) -> Prediction:
         """Predict what is read and written, with the cause where it is not enough."""
-        if self.key != "anthropic" and "prompt_cache_key" in self.changed:
-            return Prediction(self.key, 0, 0, "cache key changed", self.changed["prompt_cache_key"])
-        if refused := self._refused(self.before, self.first) or self._refused(self.marks, self.blocks):
-            return Prediction(self.key, 0, 0, "breakpoints refused", refused)
-        if self.pair.length < self.low:
-            return Prediction(self.key, 0, 0, _CAUSES[0], self._about(self.pair.length))
+        nothing_read = {
+            "cache key changed": self.changed.get("prompt_cache_key") if self.key != "anthropic" else "",
+            "breakpoints refused": self._refused(self.before, self.first) or self._refused(self.marks, self.blocks),
+            "too short for the cache": self._about(self.pair.length) if self.pair.length < self.low else "",
+        }
+        for kind, detail in nothing_read.items():
+            if detail:
+                return Prediction(self.key, 0, 0, kind, detail)
         ends = [self.blocks[number] for number in self.marks]
         end = ends[-1].end if ends and ends[-1].end >= self.low and "step" not in self.rules else 0
         if not (self.before and ends):
