@@ -18,7 +18,9 @@ from minikv.traffic.replay import Replay, Replayer, read_capacities, replay_each
 from minikv.traffic.tables import replay_csv, replay_lines
 from minikv.traffic.traces import Traffic
 
-_EXAMPLES = """examples:
+_EXAMPLES = """minikv plan has all capacities at once for LRU evicting pages, and their bound.
+
+examples:
   minikv replay day.jsonl                             an unlimited cache: the most that could be saved
   minikv replay day.jsonl --capacity 20k              room for 20,000 blocks, whole nodes evicted
   minikv replay day.jsonl --capacity 5k,10k,20k,1e6   a row for each capacity, in one pass over the trace
@@ -26,8 +28,7 @@ _EXAMPLES = """examples:
   minikv replay sessions.jsonl.gz --span 24           sessions of agents that begin within 24 hours
   minikv replay log.jsonl --tokenizer qwen3-8b        a log of requests, in the tokens of that checkpoint
   minikv replay "synthetic:agents?requests=500"       generated traffic, the same every time
-  cat day.jsonl | minikv replay - --json              from a pipe, as one JSON object
-  minikv plan day.jsonl                               LRU evicting pages: all capacities at once, and their bound"""
+  cat day.jsonl | minikv replay - --json              from a pipe, as one JSON object"""
 _DECADES = 100  # from the smallest capacity to the largest: then the axis counts powers
 
 

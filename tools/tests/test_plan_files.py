@@ -55,7 +55,6 @@ def test_every_section_of_the_text_is_on_the_page():
         assert f"<h2>{section.title}</h2>" in found
         for row in section.rows:
             assert all(cell in found for cell in row)
-    assert "hits with --memory" in found
 
 
 def test_the_name_of_a_trace_cannot_break_it():
