@@ -225,6 +225,7 @@ def _served(lines: Iterable[bytes]) -> Iterator[bytes]:
 _KINDS: tuple[tuple[re.Pattern[bytes], Callable[[Iterable[bytes]], Iterator[bytes]]], ...] = (
     (re.compile(rb"^[\[{](?:.*[\[{,:])?$"), _listed),  # it does not end in this line
     (re.compile(rb'^(?:\[\s*(?:[\[{"\]a-z]|\d+\s*[,\]])|\{.{0,9}"resource(?:Spans|Logs)")'), _batches),
+    (re.compile(rb'^\{\s*"(?:data|runs|observations)":\s*\['), _batches),  # a page of an API
     (re.compile(rb"^\{"), iter),
     (_SERVED, _served),
 )

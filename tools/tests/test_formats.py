@@ -258,6 +258,8 @@ def test_one_list_or_page_holds_requests():
     assert len(prompts(json.dumps([BODY, RUN, LITELLM]))) == 3
     assert len(prompts(f"{json.dumps(BODY['messages'])}\n" * 2)) == 2, "a list of messages in each line"
     assert len(prompts(json.dumps({"data": [LANGFUSE, {**LANGFUSE, "type": "SPAN"}], "meta": {}}, indent=2))) == 1
+    for name, entry in (("data", LANGFUSE), ("runs", RUN), ("observations", LANGFUSE)):
+        assert len(prompts(f"{json.dumps({name: [entry] * 2, 'meta': {}})}\n" * 2)) == 4, "a page in each line"
 
 
 def test_the_log_of_a_vllm_server_is_read_and_its_lines_keep_their_numbers():
