@@ -108,8 +108,7 @@ def _beside(body: Mapping[str, Any]) -> dict[str, Any]:
     tools, messages = (found if isinstance(found := body.get(part), list) else [] for part in ("tools", "messages"))
     deferred = [_tool_name(tool) for tool in tools if _is_deferred(tool)]
     contents = [object_of(message).get("content") for message in messages]
-    cited = [f"messages[{at}]" for at, content in enumerate(contents) if isinstance(content, list)
-             for part in content if _is_cited(part)]  # fmt: skip
+    cited = any(_is_cited(part) for content in contents if isinstance(content, list) for part in content)
     return {name: found for name, found in (("deferred tools", deferred), ("citations", cited)) if found}
 
 

@@ -109,7 +109,7 @@ def _otlp(value: Any) -> Any:
         return value
     kind, inner = next(iter(value.items()))
     if kind == "intValue":
-        return int(inner) if str(inner).isdecimal() else inner
+        return int(str(inner)[:30]) if str(inner).isdecimal() else inner
     values = inner.get("values") if isinstance(inner, Mapping) else None
     if not isinstance(values, list):
         return inner

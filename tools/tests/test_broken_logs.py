@@ -13,7 +13,7 @@ from nightly import NIGHTLY, by_day
 from minikv import cli
 from minikv.traffic import TraceError
 from minikv.traffic.trace_file import LONGEST_LINE, MOST_BLANK_LINES, open_trace
-from minikv_tools import exports
+from minikv_tools import explain, exports, survey
 from minikv_tools.why.places import read_prompt
 
 SOUND = {
@@ -104,3 +104,24 @@ def test_many_short_lines_take_little_more_memory_than_their_bytes(begins, tmp_p
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 10 * len(content)
+
+
+@pytest.mark.parametrize("odd", [{"citations": {"a": 1}}, {"citations": 7}, {"response": {"attributes": [
+    {"key": "k", "value": {"intValue": "1" * 5000}}]}}])  # fmt: skip
+def test_an_odd_field_beside_the_prompt_does_not_end_a_log(odd):
+    body = {"model": "claude-opus-5", "messages": [{"role": "user", "content": "Why? " * 3000}]}
+    said = [{**body, "usage": {"input_tokens": 9000, "cache_read_input_tokens": 0}} for _ in range(3)]
+    said[1] |= odd
+    assert survey([json.dumps(one) for one in said]).requests == 3
+    assert explain(body, body | odd).shared > 3000
+
+
+def test_no_control_character_of_a_log_reaches_a_terminal():
+    evil = "m\x1b[31m\x07\n" + "x" * 3000
+    body = {"model": evil, "seed": "\x1b[31m", "messages": [{"role": "user", "content": "Why? " * 300}]}
+    answer = {"usage": {"prompt_tokens": 900, "prompt_tokens_details": {"cached_tokens": 0}},
+              "prompt_cache_diagnostics": {"type": evil}}  # fmt: skip
+    shown = f"{survey([json.dumps({**body, 'response': answer})] * 2)}{explain(body, body | {'seed': evil[:9]})}"
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert "x" * 100 not in shown

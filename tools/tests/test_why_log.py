@@ -7,6 +7,8 @@ import json
 import os
 import random
 import re
+import subprocess
+import sys
 from datetime import datetime, timezone
 
 import pytest
@@ -722,3 +724,36 @@ def test_a_datetime_is_a_time_like_the_text_that_it_is_printed_as(when, key, pro
 def test_what_json_lacks_is_named():
     with pytest.raises(TypeError, match=r"an entry holds \{1\}: expected a JSON value or a date"):
         survey([{"prompt": "Hi", "tags": {1}}])
+
+
+def mixed_causes(seed=4):
+    """The requests of a log in which several causes are in the same prompts."""
+    drawn = random.Random(seed)
+
+    def text(size):
+        return " ".join(
+            drawn.choice(["alpha", "beta", "gamma", "lock", "door", "tree", "page", "cache", "key"])
+            for _ in range(size)
+        )
+
+    rules, tools = (
+        [f"Rule {text(12)}" for _ in range(12)],
+        [{"name": f"t{n}", "description": text(20)} for n in range(6)],
+    )
+    for talk in range(60):
+        said, offered = (drawn.sample(one, len(one)) if talk % 3 == 0 else one for one in (rules, tools))
+        lead = f"Hello user_{drawn.choice([11, 22, 33, 44])}. It is 14:{talk % 60:02d}. {' '.join(said)} {text(40)}"
+        for _ in range(drawn.randint(1, 3)):
+            messages = [{"role": "system", "content": lead}, {"role": "user", "content": f"{text(30)} {rules[0]}"}]
+            yield {"model": drawn.choice("aaab"), "tools": offered, "messages": messages}
+
+
+def test_the_report_is_the_same_in_every_process(tmp_path):
+    (tmp_path / "log").write_bytes(b"".join(lines(*mixed_causes())))
+    command = [sys.executable, "-m", "minikv", "why", str(tmp_path / "log"), "--by", "model"]
+    told = {
+        subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": str(seed)}, capture_output=True, check=True).stdout
+        for seed in range(4 if NIGHTLY else 2)
+    }
+    assert len(told) == 1
+    assert b"differs by user" in next(iter(told))

@@ -322,7 +322,7 @@ def test_a_pause_is_told_in_minutes_or_in_hours(age, says):
 
 
 @pytest.mark.parametrize(("changed", "kept"), [
-    ({"speed": "fast"}, "tools"), ({"citations": ["messages[0]"]}, "tools"),
+    ({"speed": "fast"}, "tools"), ({"citations": True}, "tools"),
     ({"tool_choice": {"type": "any"}}, "system"), ({"thinking": {"type": "adaptive"}}, "system"),
     ({"output_config": {"effort": "low"}}, "system"), ({"temperature": 1}, "messages"),
 ])  # fmt: skip
@@ -486,6 +486,19 @@ def test_the_output_says_the_day_of_the_rules_and_the_json_has_the_row():
         found.provider.read,
         f"Anthropic's Claude (rules of {RULES['anthropic']['read']})",
     )
+
+
+def test_a_second_cited_document_is_no_change_of_the_setting():
+    def cited(name):
+        source = {"type": "text", "data": f"{name} {LONG}"}
+        return {"type": "document", "source": source, "citations": {"enabled": True}, **CACHE}
+
+    asked = [{"role": "user", "content": [cited("one"), text("Why?")]}, {"role": "assistant", "content": "So."}]
+    one, two = (opus(text(LONG), messages=asked[:end]) for end in (1, 2))
+    two["messages"] = [*asked, {"role": "user", "content": [cited("two"), text("And?")]}]
+    found = explain(one, two)
+    assert (found.change.kind, found.also) == ("extended", None)
+    assert found.provider.read > 1024
 
 
 def test_the_kinds_are_listed(capsys):

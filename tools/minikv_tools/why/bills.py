@@ -10,6 +10,7 @@ from typing import Any
 from minikv.untrusted import read_json
 from minikv_tools.bodies import Body
 from minikv_tools.logs import Units, time_of
+from minikv_tools.pieces import bounded_name
 from minikv_tools.report import ReportPart, many
 from minikv_tools.usage import Usage, usage_in
 from minikv_tools.why.breaks import LoggedRequest
@@ -116,7 +117,7 @@ def billed_part(bills: Mapping[str, Billed]) -> ReportPart | None:
         mine = found.asked + found.fixable
         new = max(0, found.size - found.reused - found.lost - found.fixable)
         shares = (f"{part / max(1, found.size):.1%}" for part in (found.reused, mine, found.should, found.short, new))
-        rows.append((name or "no model", f"{found.requests:,}", f"{found.size:,}", *shares))
+        rows.append((bounded_name(name) or "no model", f"{found.requests:,}", f"{found.size:,}", *shares))
     return ReportPart("What was billed", tuple(_SENTENCES), head, tuple(rows), words=head[:1]) if rows else None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from minikv_tools.bodies import Body
@@ -96,9 +97,9 @@ def endings(body: Body, blocks: Sequence[PromptBlock]) -> list[int]:
     if isinstance(options, Mapping) and options.get("mode") == "explicit":
         return []
     roles, messages = [*map(_role, blocks)], [block.place[:2] for block in blocks]
-    found = []
+    found, lead = [], len([*takewhile(("tools", "developer").__contains__, roles)])
     for number, (role, after) in enumerate(zip(roles, [*roles[1:], ""])):
-        first = role == "developer" and {*roles[:number]} <= {"tools", role}
+        first = role == "developer" and number < lead
         ends = messages[number + 1 : number + 2] != [messages[number]]
         if ends and (role == "user" or (after != role and (role == "result" or first))):
             found.append(number)

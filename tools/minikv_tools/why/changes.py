@@ -173,15 +173,14 @@ def changed_setting(name: str, one: Any, two: Any) -> str:
     >>> changed_setting("reasoning", {"effort": "low", "summary": "auto"}, {"effort": "high", "summary": "auto"})
     'reasoning.effort (low to high)'
     """
-    if name == "citations":  # they are somewhere in the messages
-        return f"{name} of {(one or two)[0]} ({'on to off' if one else 'off to on'})"
     while isinstance(one, Mapping) and isinstance(two, Mapping):
         keys = _differing(one, two)
         if len(keys) > 1:
             break
         name, one, two = f"{name}.{keys[0]}", one.get(keys[0]), two.get(keys[0])
     values = [value if isinstance(value, str) else json.dumps(value) for value in (one, two)]
-    return bounded_name(name) + f" ({values[0]} to {values[1]})" * (max(map(len, values)) < _SHORT)
+    said = f" ({' to '.join(map(bounded_name, values))})" * (max(map(len, values)) < _SHORT)
+    return bounded_name(name) + said
 
 
 def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem], begun: bool) -> PromptChange:

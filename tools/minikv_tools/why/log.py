@@ -17,11 +17,12 @@ from minikv_tools.logs import ABSENT, conversation_of, field_of
 from minikv_tools.usage import objects_in
 from minikv_tools.why.bills import Bills, LogObjects
 from minikv_tools.why.breaks import Break, Breaks, LoggedRequest, Turns, general_place
+from minikv_tools.why.changes import apart
 from minikv_tools.why.fixes import BreakingPlace, Fixes, Gains, Share, best_fix
 from minikv_tools.why.log_report import LogReport
 from minikv_tools.why.rewrites import ALL
 from minikv_tools.why.symbols import LEAST, SPREAD, Cause, tail_change
-from minikv_tools.why.texts import common_run, shared_length
+from minikv_tools.why.texts import shared_length
 from minikv_tools.why.verdicts import read_verdict, response_id
 
 LARGEST_TREE = 2**30  # bytes of text that is not shared
@@ -146,8 +147,7 @@ class _Survey:
         left, right = origins = (like.items if like else []), turn.items
         last = ""
         for depth in range(_CAUSES):
-            same = common_run([item.text for item in left], [item.text for item in right])
-            left, right = left[same:], right[same:]
+            left, right = apart(left, right)
             if like and right and len(left) == 1 and right[0].text.startswith(left[0].text):
                 return
             head = turn.items[: -len(right)][-1:]
@@ -171,9 +171,8 @@ class _Survey:
             return
         shared = two.text[: shared_length(one.text, two.text)].encode("utf-8", "surrogatepass")
         if len(shared) >= reused + LEAST:
-            fields = sorted(one.body.namespace.items() ^ two.body.namespace.items())
-            names = dict.fromkeys(name for name, _ in fields)
-            cause = ", ".join(names), "namespace"
+            names = {name for name, _ in one.body.namespace.items() ^ two.body.namespace.items()}
+            cause = ", ".join(sorted(names)), "namespace"
             self._note(Break(*cause, (None, None)), one, two, 0)
             self._fixes.join(cause, one.root, two.root)
 
@@ -225,7 +224,7 @@ class _Survey:
 
     def _renamed(self) -> dict[Cause, Cause]:
         """Put together what is one cause: a block that differs by user, and a client that ends all lines otherwise."""
-        users = (cause for cause in self._fixes.by_user() if self._places[cause].inside <= 0)
+        users = (cause for cause in sorted(self._fixes.by_user()) if self._places[cause].inside <= 0)
         renamed = {cause: (cause[0], "differs by user") for cause in users}
         for kind in SPREAD:
             places = sorted((-place.breaks, cause) for cause, place in self._places.items() if cause[1] == kind)
@@ -249,7 +248,7 @@ class _Survey:
             joint = every - max((saved[cause][0] for cause in causes), default=every)
             for cause in causes if joint > 0 else ():
                 self._places[cause].joint += joint
-                self._places[cause].others.update(dict.fromkeys(causes - {cause}, joint))
+                self._places[cause].others.update(dict.fromkeys(sorted(causes - {cause}), joint))
         lost, best = best_fix(gains)
         for cause, groups in gains.items():
             for name, share in groups.items() if lost[cause] >= 0 else ():

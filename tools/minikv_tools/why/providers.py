@@ -244,7 +244,7 @@ class _Api:
             for number, ttl in self.marks.items():
                 yield from ((found, ttl) for run in self._positions(number)[:back] for found in run)
         else:
-            ends = endings(self.pair.two, self.blocks)
+            ends = {*endings(self.pair.two, self.blocks)}
             for number, block in enumerate(self.blocks):
                 if not causes or block.mark or number in ends:
                     yield number, ""

@@ -14,6 +14,7 @@ from minikv_tools.why.texts import PromptChange
 
 _PAIRED = ("clock", "random id", "number")  # kinds that leave each message at the same index in both prompts
 _STEPS = 9  # how many changes are looked at
+_MOST_MOVED = 500  # messages
 Sides = tuple[Items, Items]
 
 
@@ -51,7 +52,7 @@ def _breaks(whole: Sides) -> Iterator[Break]:
 
 def _as_many(left: Items, right: Items) -> Sides:
     """The rest of two lists after the messages that both have in another order; after one, if only its parts moved."""
-    ends = range(2, min(len(left), len(right)) + 1)
+    ends = range(2, min(len(left), len(right), _MOST_MOVED) + 1)
     same = (end for end in ends if {item.text for item in left[:end]} == {item.text for item in right[:end]})
     end = next(same, 1)
     return left[end:], right[end:]

@@ -22,6 +22,7 @@ from minikv.untrusted import read_json
 from minikv_tools.bodies import Body
 from minikv_tools.formats import object_of
 from minikv_tools.logs import field_of
+from minikv_tools.pieces import bounded_name
 from minikv_tools.report import ReportPart, many
 
 _TABLE = read_json(Path(__file__).with_name("verdicts.json"))
@@ -110,13 +111,13 @@ class Verdicts:
         >>> verdicts.add(ProviderVerdict("cache_hit"), one, two, 2); verdicts.counts
         {'cache_hit': {'agree': 1, 'differ': 0, 'unknown': 0}}
         """
-        how, theirs = "unknown", _TABLE["reasons"].get(verdict.reason)
+        how, reason, theirs = "unknown", bounded_name(verdict.reason), _TABLE["reasons"].get(verdict.reason)
         if one and theirs is not None:
             ours = parts_changed(one, two)
             how = "agree" if {*theirs} & {*ours} or theirs == ours else "differ"
             if how == "differ":
-                self.differ.setdefault((verdict.reason, " and ".join(ours) or "nothing"), [0, line])[0] += 1
-        self.counts.setdefault(verdict.reason, dict.fromkeys(("agree", "differ", "unknown"), 0))[how] += 1
+                self.differ.setdefault((reason, " and ".join(ours) or "nothing"), [0, line])[0] += 1
+        self.counts.setdefault(reason, dict.fromkeys(("agree", "differ", "unknown"), 0))[how] += 1
 
     def as_json(self) -> dict[str, Any]:
         """The verdicts as plain values."""
