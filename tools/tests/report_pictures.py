@@ -97,7 +97,7 @@ def photograph_reports(trace: str) -> None:
             "--html",
             "plan.html",
         )
-        photograph(work / "plan.html", 800, HERE / "plan.png")
+        photograph(work / "plan.html", 1180, HERE / "plan.png")
         files.replace(work / "hour.toml", SWEEP.format(trace=json.dumps("hour.jsonl")))
         run_minikv("sweep", "hour.toml", "--csv", "hour.csv")
         draw_sweep(rows_of(work / "hour.csv"), HERE / "sweep.png")
