@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -149,9 +150,11 @@ def _bytes_of(parts: Sequence[Ends], symbols: int) -> tuple[int, int]:
     """The bytes of items, and of so many of their symbols from the first on."""
     size = found = 0
     for ends in parts:
-        size += int(ends[-1])
-        found += int(ends[max(0, min(symbols, len(ends) - 1))])
-        symbols -= len(ends) - 1
+        last = len(ends) - 1
+        size += ends[last]
+        if symbols > 0:
+            found += ends[min(symbols, last)]
+            symbols -= last
     return size, found
 
 
@@ -268,8 +271,8 @@ class Fixes:
         for item in request.items:
             ends = self.rewrites.fixed(item, None)[1]
             if left < ends[-1]:
-                return request.reused - left + int(ends[ends.searchsorted(left, "right") - 1])
-            left -= int(ends[-1])
+                return request.reused - left + ends[bisect_right(ends, left) - 1]
+            left -= ends[-1]
         return request.reused
 
     def _begins(self) -> dict[Cause, set[bytes]]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import functools
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -37,7 +36,7 @@ from minikv_tools.why.symbols import (
 from minikv_tools.why.texts import NORMAL, common_run
 
 Pair = tuple[PromptItem, PromptItem]
-Ends = np.ndarray[Any, np.dtype[np.int64]]
+Ends = Sequence[int]
 ALL: Cause = ("", "")  # all causes together
 _VALUES = ("clock", "random id", "tool call id", "number", "number format", *REGION)
 _CACHED = 2**14  # items
@@ -70,7 +69,7 @@ class Rewrites:
     >>> rewrites = Rewrites()
     >>> item = rewrites.id("It is 14:05.")
     >>> data, ends = rewrites.fixed(item, ALL)
-    >>> ends.tolist()
+    >>> list(ends)
     [0, 6, 11, 12]
     """
 
@@ -199,7 +198,7 @@ class Rewrites:
 
     def fixed(self, item: int, cause: Cause | None) -> tuple[bytes, Ends]:
         """The symbols of an item with one cause, all or none fixed, and the bytes of each beginning."""
-        mine = self.causes_of.get(item)
+        mine = self.causes_of.get(item) if cause else None
         return self._cached(item, cause if mine and (cause in mine or cause == ALL) else None)
 
     def _fix(self, item: int, cause: Cause | None) -> tuple[bytes, Ends]:
@@ -216,7 +215,7 @@ class Rewrites:
                         sizes[end + 1] += sizes[begin + 1 : end + 1].sum()
                     symbols[begin:end], kept[begin + 1 : end + 1] = 0, not out
             data, sizes = symbols[kept[1:]].tobytes(), sizes[kept]
-        return data, sizes.cumsum(dtype=np.int64)
+        return data, array("q", sizes.cumsum(dtype=np.int64).tobytes())
 
     def _causes(self) -> dict[int, set[Cause]]:
         """Of each item that has causes: which."""
