@@ -152,9 +152,8 @@ def _bytes_of(parts: Sequence[Ends], symbols: int) -> tuple[int, int]:
     for ends in parts:
         last = len(ends) - 1
         size += ends[last]
-        if symbols > 0:
-            found += ends[min(symbols, last)]
-            symbols -= last
+        found += ends[max(0, min(symbols, last))]
+        symbols -= last
     return size, found
 
 
