@@ -82,9 +82,7 @@ class Bills:
     def add(
         self, entry: Mapping[str, Any], said: LogObjects, turn: LoggedRequest, like: LoggedRequest | None, share: float
     ) -> None:
-        """Count the bill in a log entry, which has the objects `said`; the request would find `share` of itself
-        in a cache without a limit.
-        """
+        """Count the bill among the objects `said` of a log entry; an unlimited cache would reuse `share` of it."""
         usage = usage_in(said)
         if usage is None or usage.read is None:
             return

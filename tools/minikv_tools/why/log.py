@@ -144,6 +144,7 @@ class _Survey:
             self._follow(like, turn, reused)
 
     def _follow(self, like: LoggedRequest | None, turn: LoggedRequest, reused: int) -> None:
+        """Note each place where two requests part, and compare what follows as if it were fixed."""
         left, right = origins = (like.items if like else []), turn.items
         last = ""
         for depth in range(_CAUSES):

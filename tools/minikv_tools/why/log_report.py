@@ -220,9 +220,9 @@ class LogWords:
             for shared, count, at, edge in found[:top]
             if shared
         )
-        says = "Each row is text that several prompts have in common after the same beginning, with all before it."
+        says = "Each row is text that several prompts share, and so is all before it. What is shared most comes first."
         head = ("requests", "after bytes", "bytes", "text")
-        return ReportPart("What the prompts begin with", (says,), head, rows, words=head[3:])
+        return ReportPart("What the prompts share", (says,), head if rows else (), rows, words=head[3:])
 
     def _lost(self, fixed: Share) -> tuple[str, ...]:
         money = self._prices(f"{self.money(fixed):,.2f}")
