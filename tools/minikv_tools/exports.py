@@ -28,6 +28,7 @@ from minikv.traffic.trace_file import TraceError, located, open_trace
 from minikv.untrusted import parse_json
 from minikv_tools.bodies import Body, read_body
 from minikv_tools.formats import FIELDS, fields_of, left_out, request_in
+from minikv_tools.usage import JsonObject
 
 LARGEST_LIST = 2**28  # bytes of a file that is one JSON value
 _SAMPLE, _LONG = 1000, 2**20  # lines, bytes
@@ -56,7 +57,7 @@ def request_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
     return chain(sample, lines)
 
 
-def log_lines(log: FileName | Iterable[Mapping[str, Any] | str | bytes]) -> Iterator[bytes]:
+def log_lines(log: FileName | Iterable[JsonObject | str | bytes]) -> Iterator[bytes]:
     """The lines of a log as JSON: of a file with this name, or of entries, each an object or a line of JSON.
 
     >>> [*log_lines([{"prompt": "Hi"}, "{}"])]
@@ -105,7 +106,7 @@ class RequestLog:
         """The lines that hold no request."""
         return self.reasons.total()
 
-    def requests(self, lines: Iterable[bytes]) -> Iterator[tuple[dict[str, Any], Body | None]]:
+    def requests(self, lines: Iterable[bytes]) -> Iterator[tuple[JsonObject, Body | None]]:
         """Each entry of a request and its body, without which it is the end of one that has come: SGLang logs both."""
         return filter(None, located(self.name, self._counted(lines), self._request, leave=self._leave))
 
@@ -113,7 +114,7 @@ class RequestLog:
         for self.line, line in enumerate(lines, start=1):
             yield line
 
-    def _request(self, entry: dict[str, Any]) -> tuple[dict[str, Any], Body | None] | None:
+    def _request(self, entry: JsonObject) -> tuple[JsonObject, Body | None] | None:
         if finishes(entry, self._received):
             return entry, None
         self._fields = self._fields or fields_of(entry)
@@ -151,7 +152,7 @@ class RequestLog:
             raise TraceError(f"no request has the field {bounded(lacking)}: the first line has {self._fields}")
 
 
-def finishes(entry: Mapping[str, Any], received: set[str]) -> bool:
+def finishes(entry: JsonObject, received: set[str]) -> bool:
     """Return whether an event of SGLang's log is the end of a request that it has told of, as `received` keeps them.
 
     >>> events, received = [{"event": f"request.{name}", "rid": "1"} for name in ("received", "finished")], set()

@@ -19,7 +19,6 @@ names of fields of a log are there, too.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -27,10 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from minikv.errors import printable, truncated
-from minikv.untrusted import parse_json
-from minikv_tools.usage import attributes_of
+from minikv.untrusted import parse_json, read_json
+from minikv_tools.usage import JsonObject, attributes_of
 
-FIELDS: dict[str, Any] = json.loads(Path(__file__).with_name("formats.json").read_text("utf-8"))
+FIELDS = read_json(Path(__file__).with_name("formats.json"))
 _FORMS = FIELDS["forms"]
 _TELLING = tuple([form["has"][0].rstrip("*") for form in _FORMS])  # the beginnings of a field of each
 _DEEPEST_WRAP = 3
@@ -38,7 +37,7 @@ _CUT = re.compile(r'\s*(\[\s*)?\{\s*"')  # the beginning of a JSON text that a t
 _MOST_FIELDS = 160  # characters
 
 
-def request_in(entry: Mapping[str, Any], depth: int = _DEEPEST_WRAP) -> Mapping[str, Any] | None:
+def request_in(entry: JsonObject, depth: int = _DEEPEST_WRAP) -> JsonObject | None:
     """The request body in an entry of a log, or `None` where it holds none.
 
     >>> request_in({"custom_id": "a", "body": {"model": "m", "messages": []}})
@@ -69,7 +68,7 @@ def request_in(entry: Mapping[str, Any], depth: int = _DEEPEST_WRAP) -> Mapping[
     return {**body, "input": said} if sent and isinstance(said, (str, list)) else None
 
 
-def left_out(entry: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> str:
+def left_out(entry: JsonObject, found: JsonObject | None = None) -> str:
     """Why an entry of a log is not one request with its whole prompt; empty where it is.
 
     `found` is the request that is known to be in it.
@@ -91,7 +90,7 @@ def left_out(entry: Mapping[str, Any], found: Mapping[str, Any] | None = None) -
     return next(named, f"with the fields {fields_of(entry)}" if entry else "that mention none")
 
 
-def fields_of(entry: Mapping[str, Any]) -> str:
+def fields_of(entry: JsonObject) -> str:
     """The names of an entry's fields, for a message that says what was not found among them.
 
     >>> fields_of({"hash_ids": [1], "metadata": {"route": "/chat"}})
@@ -115,7 +114,7 @@ def parsed(value: Any) -> Any:
         return value
 
 
-def object_of(value: Any) -> Mapping[str, Any]:
+def object_of(value: Any) -> JsonObject:
     """A value that is an object, also as JSON text; an empty one for any other.
 
     >>> object_of('{"a": 1}'), object_of(7)
@@ -127,7 +126,7 @@ def object_of(value: Any) -> Mapping[str, Any]:
 # -- forms of requests ------------------------------------------------------------------------------------------------
 
 
-def _formed(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def _formed(entry: JsonObject) -> JsonObject | None:
     """The request in an entry of a known form, an empty one where such an entry holds none; `None` for other forms."""
     said = {**entry, **object_of(attributes_of(entry["attributes"]))} if "attributes" in entry else entry
     if not any(name.startswith(_TELLING) for name in said):
@@ -224,7 +223,7 @@ def _part(part: Any) -> Any:
 MARKS = ("cache_control", "prompt_cache_breakpoint")  # that say where to cache, and are not in the prompt
 
 
-def point_of(value: Mapping[str, Any]) -> str:
+def point_of(value: JsonObject) -> str:
     """How long a cache keeps the prompt up to the end of `value`, where the request sets a breakpoint there.
 
     >>> point_of({"text": "Hi", "cache_control": {"type": "ephemeral"}}), point_of({"text": "Hi"})
@@ -254,7 +253,7 @@ def points_of(values: Sequence[Any]) -> list[str | None]:
     return found
 
 
-def stored_history(fields: Mapping[str, Any]) -> str:
+def stored_history(fields: JsonObject) -> str:
     """The field by which a request leaves its history to the server; empty where it sends all of it.
 
     >>> stored_history({"previous_response_id": "resp_1"}), stored_history({"conversation": "7"})
@@ -279,7 +278,7 @@ def is_cut(text: str) -> bool:
     return of_sglang or "(litellm_truncated " in text or text == "redacted-by-litellm"
 
 
-def written_document(part: Mapping[str, Any]) -> str | None:
+def written_document(part: JsonObject) -> str | None:
     """The text of a document that comes as text; `None` for any other part of a message.
 
     >>> written_document({"type": "document", "source": {"type": "text", "data": "Hi"}})

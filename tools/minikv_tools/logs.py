@@ -36,7 +36,7 @@ from minikv.untrusted import refusal
 from minikv_tools.bodies import Body, read_body
 from minikv_tools.exports import finishes
 from minikv_tools.formats import FIELDS
-from minikv_tools.usage import attributes_of
+from minikv_tools.usage import JsonObject, attributes_of
 
 if TYPE_CHECKING:
     from minikv.serving.tokenizer import Tokenizer
@@ -138,7 +138,7 @@ def read_log(
     ids, conversation, begin, now = BlockIds(salt), Conversations(), None, 0.0
     received = set[str]()
 
-    def request(entry: dict[str, Any]) -> TraceRequest | None:
+    def request(entry: JsonObject) -> TraceRequest | None:
         nonlocal begin, now
         if finishes(entry, received):
             return None
@@ -157,7 +157,7 @@ def read_log(
     return filter(None, located(name, lines, request, start))
 
 
-def answer_tokens(entry: Mapping[str, Any]) -> int:
+def answer_tokens(entry: JsonObject) -> int:
     """The tokens of the answer, where a log says them (`usage`, itself or in a `response`), else 0.
 
     >>> answer_tokens({"prompt": "Hi", "response": {"usage": {"completion_tokens": 7}}})
@@ -177,8 +177,8 @@ _DIGITS = re.compile("[0-9]{10,20}")  # a date has fewer
 
 
 def _objects(
-    entry: Mapping[str, Any], keys: Sequence[str] = FIELDS["where an id or a time may be"], depth: int = 2
-) -> Iterator[Mapping[str, Any]]:
+    entry: JsonObject, keys: Sequence[str] = FIELDS["where an id or a time may be"], depth: int = 2
+) -> Iterator[JsonObject]:
     """`entry`, and what lies in it under one of `keys`, so many levels deep."""
     yield entry
     for key in filter(entry.__contains__, keys if depth else ()):
@@ -187,7 +187,7 @@ def _objects(
             yield from _objects(inner, keys, depth - 1)
 
 
-def conversation_of(entry: Mapping[str, Any]) -> tuple[str, str] | None:
+def conversation_of(entry: JsonObject) -> tuple[str, str] | None:
     """The field in which a log's entry names its conversation, and the id; `None` if it has none.
 
     >>> conversation_of({"metadata": {"session_id": 7}, "prompt": "Hi"}), conversation_of({"prompt": "Hi"})
@@ -202,7 +202,7 @@ def conversation_of(entry: Mapping[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def field_of(entry: Mapping[str, Any], path: str) -> str:
+def field_of(entry: JsonObject, path: str) -> str:
     """The value of a field as text, with dots between names; `(none)` where there is none.
 
     >>> field_of({"metadata": {"route": "/chat", "gen_ai.user": 7}}, "metadata.gen_ai.user"), field_of({}, "user")
@@ -216,7 +216,7 @@ def field_of(entry: Mapping[str, Any], path: str) -> str:
     return ABSENT if value is None else str(value)[:80]
 
 
-def time_of(entry: Mapping[str, Any]) -> float | None:
+def time_of(entry: JsonObject) -> float | None:
     """When the request came, in milliseconds, or `None` where the entry does not say or is not clear.
 
     A text is a date of ISO 8601, and like a `datetime` in UTC where it names no zone. A number counts seconds, or

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minikv.errors import bounded, printable, truncated
@@ -73,6 +73,10 @@ class PromptItem(NamedTuple):
     name: str
     pieces: tuple[PromptPiece, ...]
     text: str
+
+
+Items = Sequence[PromptItem]
+Sides = tuple[Items, Items]  # of two prompts
 
 
 def message_pieces(part: str, index: int, message: Any) -> Iterator[PromptPiece]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+JsonObject = Mapping[str, Any]
 _MOST = 2**53  # tokens
 _DEEPEST = 7  # objects and lists
 _NAMES = json.loads(Path(__file__).with_name("usage.json").read_text("utf-8"))
@@ -31,7 +32,7 @@ class Usage(NamedTuple):
     written_1h: int | None = None
 
 
-def read_usage(entry: Mapping[str, Any]) -> Usage | None:
+def read_usage(entry: JsonObject) -> Usage | None:
     """The usage that a log's entry tells of, in any of the common forms, or `None` where it tells of none.
 
     >>> read_usage({"usage": {"prompt_tokens": 1500, "prompt_tokens_details": {"cached_tokens": 1024}}})
@@ -42,7 +43,7 @@ def read_usage(entry: Mapping[str, Any]) -> Usage | None:
     return usage_in(objects_in(entry))
 
 
-def usage_in(said: Iterable[Mapping[str, Any]]) -> Usage | None:
+def usage_in(said: Iterable[JsonObject]) -> Usage | None:
     """The usage that one of the objects in a log's entry tells of, as `read_usage`.
 
     >>> usage_in([{}, {"input_tokens": 9}])
@@ -52,7 +53,7 @@ def usage_in(said: Iterable[Mapping[str, Any]]) -> Usage | None:
     return next((usage for usage in found if usage.read is not None), found[0] if found else None)
 
 
-def objects_in(entry: Any, depth: int = _DEEPEST) -> Iterator[Mapping[str, Any]]:
+def objects_in(entry: Any, depth: int = _DEEPEST) -> Iterator[JsonObject]:
     """The objects in a log's entry that may be of a response, the innermost first.
 
     >>> [*objects_in({"response": {"usage": {"input_tokens": 9}}})][0]
@@ -68,7 +69,7 @@ def objects_in(entry: Any, depth: int = _DEEPEST) -> Iterator[Mapping[str, Any]]
     yield entry
 
 
-def _usage(part: Mapping[str, Any]) -> Usage | None:
+def _usage(part: JsonObject) -> Usage | None:
     said = dict(part)
     for key in _NAMES["details"]:
         said.update(inner if isinstance(inner := said.get(key), Mapping) else {})
@@ -86,9 +87,9 @@ def _usage(part: Mapping[str, Any]) -> Usage | None:
     return Usage(prompt, read, written if hour is None or written is None else written - hour, hour)
 
 
-def _tokens(said: Mapping[str, Any], kind: str) -> int | None:
-    names = filter(said.__contains__, _NAMES[kind])
-    return next((n for name in names if type(n := said[name]) is int and 0 <= n <= _MOST), None)
+def _tokens(said: JsonObject, kind: str) -> int | None:
+    found = map(said.get, _NAMES[kind])
+    return next((n for n in found if type(n) is int and 0 <= n <= _MOST), None)
 
 
 def attributes_of(value: Any) -> Any:

@@ -15,7 +15,7 @@ from minikv_tools.why.bills import compared, predicted
 from minikv_tools.why.breakpoints import images_in
 from minikv_tools.why.changes import KINDS, ChangeKind, beside_change, change_between, changed_settings
 from minikv_tools.why.histories import PLACED
-from minikv_tools.why.places import Spot, as_body, shown_after, shown_before, spot_at, spot_json
+from minikv_tools.why.places import Spots, as_body, shown_after, shown_before, spot_at, spot_json
 from minikv_tools.why.providers import NOTHING_SHARED, RULES, Prediction
 from minikv_tools.why.second import second_change
 from minikv_tools.why.texts import PromptChange, shared_length
@@ -81,7 +81,7 @@ class Explanation:
     """
 
     change: PromptChange
-    spots: tuple[Spot | None, Spot | None]
+    spots: Spots
     lengths: tuple[int, int]
     shared: int
     unit: str

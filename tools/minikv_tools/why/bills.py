@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from minikv.untrusted import read_json
 from minikv_tools.bodies import Body
 from minikv_tools.logs import Units, time_of
 from minikv_tools.pieces import bounded_name
 from minikv_tools.report import ReportPart, many
-from minikv_tools.usage import Usage, usage_in
+from minikv_tools.usage import JsonObject, Usage, usage_in
 from minikv_tools.why.breaks import LoggedRequest
 from minikv_tools.why.fixes import Share
 from minikv_tools.why.providers import Prediction, RequestPair, predict, providers_of
 from minikv_tools.why.texts import shared_length
 
 _SENTENCES = read_json(Path(__file__).with_name("verdicts.json"))["billed"]
-LogObjects = Iterable[Mapping[str, Any]]
+LogObjects = Iterable[JsonObject]
 _TOLERANCE = 0.1  # of a prompt: the most by which a prediction that agrees may differ from a bill
 
 
@@ -80,7 +79,7 @@ class Bills:
         self._of = dict[int, tuple[Billed, Usage]]()  # requests
 
     def add(
-        self, entry: Mapping[str, Any], said: LogObjects, turn: LoggedRequest, like: LoggedRequest | None, share: float
+        self, entry: JsonObject, said: LogObjects, turn: LoggedRequest, like: LoggedRequest | None, share: float
     ) -> None:
         """Count the bill among the objects `said` of a log entry; an unlimited cache would reuse `share` of it."""
         usage = usage_in(said)

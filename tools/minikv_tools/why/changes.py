@@ -12,13 +12,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from minikv_tools.bodies import Body
 from minikv_tools.formats import stored_history
-from minikv_tools.pieces import Place, PromptItem, PromptPiece, bounded_name
+from minikv_tools.pieces import Items, Place, PromptItem, PromptPiece, Sides, bounded_name
+from minikv_tools.usage import JsonObject
 from minikv_tools.why.histories import history_change, late_text, prompt_change, role_change
 from minikv_tools.why.texts import PATTERNS, PromptChange, common_run, keys_moved, text_change, unfolded
 
@@ -107,7 +108,7 @@ def _change(one: Body, two: Body) -> PromptChange:
     return items_change(items_of(one), items_of(two))
 
 
-def items_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> PromptChange:
+def items_change(one: Items, two: Items) -> PromptChange:
     """The kind of change between two prompts, of which none continues the other, from their items.
 
     >>> from minikv_tools.bodies import read_body
@@ -125,7 +126,7 @@ def items_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> Prompt
     return history_change(left, right, "messages" in begun)
 
 
-def apart(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> tuple[Sequence[PromptItem], Sequence[PromptItem]]:
+def apart(one: Items, two: Items) -> Sides:
     """Two lists of items, each from the first that differs.
 
     >>> a, b, c = (PromptItem("messages", "user", (), text) for text in "abc")
@@ -154,7 +155,7 @@ def beside_change(one: Body, two: Body) -> PromptChange:
     return PromptChange("nothing")
 
 
-def changed_settings(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, str]:
+def changed_settings(one: JsonObject, two: JsonObject) -> dict[str, str]:
     """The settings that differ, sorted by name: of each, what `changed_setting` says.
 
     >>> changed_settings({"n": 1, "seed": 7}, {"n": 2, "seed": 7, "top_p": 0.5})
@@ -163,7 +164,7 @@ def changed_settings(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str
     return {name: changed_setting(name, one.get(name), two.get(name)) for name in _differing(one, two)}
 
 
-def _differing(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
+def _differing(one: JsonObject, two: JsonObject) -> list[str]:
     return sorted((name for name in one.keys() | two.keys() if one.get(name) != two.get(name)), key=str)
 
 
@@ -183,7 +184,7 @@ def changed_setting(name: str, one: Any, two: Any) -> str:
     return bounded_name(name) + said
 
 
-def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem], begun: bool) -> PromptChange:
+def _of_part(part: str, left: Items, right: Items, begun: bool) -> PromptChange:
     """Return the change in the tools, the schema or the system prompt."""
     if part == "tools":
         return tools_change(*([item for item in items if item.part == part] for items in (left, right)))
@@ -206,7 +207,7 @@ def _text_kind(one: str, two: str, edited: str) -> PromptChange:
     return found if found and (found.whole or found.kind != "number") else PromptChange(edited)
 
 
-def tools_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> PromptChange:
+def tools_change(one: Items, two: Items) -> PromptChange:
     """The kind of change between two lists of tools, and the tools that it is about.
 
     >>> a, b = PromptItem("tools", "a", (), "A"), PromptItem("tools", "b", (), "B")

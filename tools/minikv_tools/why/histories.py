@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from minikv_tools.pieces import PromptItem, bounded_name
+from minikv_tools.pieces import Items, PromptItem, bounded_name
 from minikv_tools.report import many
 from minikv_tools.why.texts import NORMAL, PromptChange, common_run, masked, shared_length, text_change, volatile_at
 
@@ -39,7 +38,7 @@ def normal_item(item: PromptItem, kind: str) -> PromptItem:
     return item._replace(pieces=tuple(pieces), text="".join(piece.text for piece in pieces))
 
 
-def history_change(one: Sequence[PromptItem], two: Sequence[PromptItem], begun: bool = False) -> PromptChange:
+def history_change(one: Items, two: Items, begun: bool = False) -> PromptChange:
     """The kind of change between two histories that differ from their first messages on, and more about it.
 
     `begun`: there are messages before them, which are the same.

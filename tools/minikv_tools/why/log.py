@@ -14,7 +14,7 @@ from minikv.traffic.trace_tree import PrefixTree
 from minikv_tools.bodies import Body
 from minikv_tools.exports import RequestLog, log_lines
 from minikv_tools.logs import ABSENT, conversation_of, field_of
-from minikv_tools.usage import objects_in
+from minikv_tools.usage import JsonObject, objects_in
 from minikv_tools.why.bills import Bills, LogObjects
 from minikv_tools.why.breaks import Break, Breaks, LoggedRequest, Turns, general_place
 from minikv_tools.why.changes import apart
@@ -82,7 +82,7 @@ class _Survey:
         self._latest: dict[str, list[int]] = {}  # of the nodes of each tree: the latest request through each
         self._places: dict[Cause, BreakingPlace] = {}
 
-    def take(self, entry: dict[str, Any], body: Body | None) -> None:
+    def take(self, entry: JsonObject, body: Body | None) -> None:
         """One request of the log, or the end of one."""
         rid, said = str(entry.get("rid", "")), [*objects_in(entry)]
         if body is None:

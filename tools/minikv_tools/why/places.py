@@ -167,6 +167,9 @@ class Spot(NamedTuple):
         return f"{self.place}{key}, after {many(self.at, unit)}"
 
 
+Spots = tuple[Spot | None, Spot | None]  # of two prompts
+
+
 def spot_at(body: Body, at: int, text: str | None = None) -> Spot | None:
     """The place of character `at` of a body's prompt, or `None` at its end; `text` is the prompt, where it is known.
 

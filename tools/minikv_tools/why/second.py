@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 
 from minikv_tools.bodies import Body
-from minikv_tools.why.breaks import HISTORY, Break, Breaks, Items
+from minikv_tools.pieces import Items, Sides
+from minikv_tools.why.breaks import HISTORY, Break, Breaks
 from minikv_tools.why.changes import apart, items_of
 from minikv_tools.why.histories import PLACED, edited_kind
 from minikv_tools.why.rewrites import Rewrites
@@ -15,7 +16,6 @@ from minikv_tools.why.texts import PromptChange
 _PAIRED = ("clock", "random id", "number")  # kinds that leave each message at the same index in both prompts
 _STEPS = 9  # how many changes are looked at
 _MOST_MOVED = 500  # messages
-Sides = tuple[Items, Items]
 
 
 def second_change(one: Body, two: Body) -> PromptChange | None:

@@ -13,7 +13,7 @@ gone. The reasons, what each of them is about, and the sentences below the table
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from minikv_tools.formats import object_of
 from minikv_tools.logs import field_of
 from minikv_tools.pieces import bounded_name
 from minikv_tools.report import ReportPart, many
+from minikv_tools.usage import JsonObject
 
 _TABLE = read_json(Path(__file__).with_name("verdicts.json"))
 _ANTHROPIC = "diagnostics"
@@ -36,7 +37,7 @@ class ProviderVerdict(NamedTuple):
     about: str = ""
 
 
-def read_verdict(objects: Iterable[Mapping[str, Any]], body: Body) -> ProviderVerdict | None:
+def read_verdict(objects: Iterable[JsonObject], body: Body) -> ProviderVerdict | None:
     """The verdict on request `body` in one of the objects of its log entry, or `None` if none was asked for.
 
     >>> from minikv_tools.bodies import read_body
@@ -60,7 +61,7 @@ def read_verdict(objects: Iterable[Mapping[str, Any]], body: Body) -> ProviderVe
     return None
 
 
-def response_id(objects: Iterable[Mapping[str, Any]]) -> str:
+def response_id(objects: Iterable[JsonObject]) -> str:
     """The id of the response in the objects of a log entry, by which a later request names it; empty if there is none.
 
     >>> response_id([{"id": "resp_1"}])
