@@ -39,6 +39,22 @@ def test_a_prompt_shares_what_it_shares_with_the_best_earlier_one(texts):
     assert tree.requests_through() == [len(texts), *(through[node] for node in range(1, len(tree.parents)))]
 
 
+@given(st.lists(st.text("ab", max_size=12).map(str.encode), max_size=20))
+def test_the_rest_of_a_prompt_goes_after_the_one_that_it_continues(texts):
+    whole, tree = PrefixTree(), PrefixTree()
+    for number, text in enumerate(texts):
+        like = [earlier for earlier in range(number) if text.startswith(texts[earlier])]
+        before = like[-1] if like else None
+        begin, node = (0, 0) if before is None else (len(texts[before]), tree.ends[before])
+        assert begin + tree.insert(text[begin:], node)[0] == whole.insert(text)[0]
+        tree.check()
+    assert [tree.depths[end] for end in tree.ends] == [*map(len, texts)]
+    assert (tree.num_distinct, sorted(tree.requests_through())) == (
+        whole.num_distinct,
+        sorted(whole.requests_through()),
+    )
+
+
 @pytest.mark.parametrize(("column", "wrong"), [("depths", 7), ("edges", b"b")])
 def test_a_wrong_depth_and_a_lost_node_are_found(column, wrong):
     tree = PrefixTree()

@@ -39,12 +39,13 @@ class PrefixTree:
         self._children: list[dict[bytes, int]] = [{}]
         self._width = width
 
-    def insert(self, data: bytes) -> tuple[int, int]:
+    def insert(self, data: bytes, after: int = ROOT) -> tuple[int, int]:
         """Put in a prompt; returns how many bytes it shares with earlier ones, and the last node that it shares.
 
-        Of a node that had to be cut there, that is the lower part, which keeps its number.
+        Of a node that had to be cut there, that is the lower part, which keeps its number. `data` is what the prompt
+        has `after` an earlier one, which ends at that node.
         """
-        node, last, at, width = ROOT, ROOT, 0, self._width
+        node, last, at, width = after, after, 0, self._width
         while at < len(data):
             child = self._children[node].get(data[at : at + width])
             if child is None:
@@ -57,15 +58,15 @@ class PrefixTree:
                 node, at = self._split(child, same), at + same
         shared = at
         if at < len(data):
-            node = self._hang(node, data[at:], len(data))
+            node = self._hang(node, data[at:])
         self.ends.append(node)
         return shared, last
 
-    def _hang(self, node: int, edge: bytes, end_byte: int) -> int:
+    def _hang(self, node: int, edge: bytes) -> int:
         """A new node below `node`."""
         child = len(self.parents)
         self.parents.append(node)
-        self.depths.append(end_byte // self._width)
+        self.depths.append(self.depths[node] + len(edge) // self._width)
         self.edges.append(edge)
         self._children.append({})
         self._children[node][edge[: self._width]] = child
@@ -74,7 +75,7 @@ class PrefixTree:
     def _split(self, node: int, cut: int) -> int:
         """Cut the edge of `node` after `cut` bytes; the new node is the upper part, so every prompt keeps its end."""
         parent, edge = self.parents[node], self.edges[node]
-        upper = self._hang(parent, edge[:cut], self.depths[parent] * self._width + cut)
+        upper = self._hang(parent, edge[:cut])
         self.parents[node], self.edges[node] = upper, edge[cut:]
         self._children[upper][edge[cut : cut + self._width]] = node
         return upper

@@ -17,18 +17,17 @@ above the first, so that a token takes four bytes of UTF-8 and places and length
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from marshal import dumps, loads
+from marshal import dumps
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from minikv.errors import bounded
 from minikv_tools.formats import FIELDS, fields_of, is_cut, left_out, object_of, points_of, request_in
 from minikv_tools.pieces import IDS, Place, PromptItem, PromptPiece, content_pieces, json_text, message_pieces
-from minikv_tools.usage import Usage
+from minikv_tools.usage import JsonObject, Usage
 
 _NAMESPACE = FIELDS["namespace"]
 _NO_SETTINGS = {*FIELDS["parts of a prompt"], *_NAMESPACE}
@@ -68,7 +67,7 @@ class Body(NamedTuple):
         return IDS in [item.name for item in self.items]
 
 
-def read_body(entry: Mapping[str, Any], found: Mapping[str, Any] | None = None) -> Body:
+def read_body(entry: JsonObject, found: JsonObject | None = None) -> Body:
     """The prompt of a request body, or of an entry of a log that holds one; `ValueError` where there is none.
 
     `found` is the body that is known to be in the entry.
@@ -89,7 +88,7 @@ def read_body(entry: Mapping[str, Any], found: Mapping[str, Any] | None = None) 
     named = {"model": body.get("modelId"), **body}
     namespace = {key: json_text(named[key]) for key in _NAMESPACE if named.get(key) not in (None, "")}
     settings = {key: value for key, value in body.items() if key not in _NO_SETTINGS} | _beside(body)
-    items = tuple([item for item in _items(body) if item.text])
+    items = tuple(filter(_TEXT, _items(body)))
     if called := named.get("parts called"):  # in the API, where a form says it
         items = tuple(_renamed(item, called) for item in items)
     doubtful = (item.pieces for item in items if len(item.text) > _BRIEF or "litellm" in item.text)
@@ -103,11 +102,11 @@ def _renamed(item: PromptItem, called: Mapping[str, str]) -> PromptItem:
     return item._replace(pieces=tuple(piece._replace(place=place) for piece, place in zip(item.pieces, places)))
 
 
-def _beside(body: Mapping[str, Any]) -> dict[str, Any]:
+def _beside(body: JsonObject) -> dict[str, Any]:
     """The settings in a body's lists, which are no text of the prompt: tools that are deferred, and citations."""
     tools, messages = (found if isinstance(found := body.get(part), list) else [] for part in ("tools", "messages"))
     deferred = [_tool_name(tool) for tool in tools if _is_deferred(tool)]
-    contents = [object_of(message).get("content") for message in messages]
+    contents = [message.get("content") for message in messages if isinstance(message, (dict, Mapping))]
     cited = any(_is_cited(part) for content in contents if isinstance(content, list) for part in content)
     return {name: found for name, found in (("deferred tools", deferred), ("citations", cited)) if found}
 
@@ -121,7 +120,7 @@ def _is_deferred(tool: Any) -> bool:
     return any(object_of(said).get("defer_loading") is True for said in (tool, object_of(tool).get("default_config")))
 
 
-def is_body(entry: Mapping[str, Any]) -> bool:
+def is_body(entry: JsonObject) -> bool:
     """Return whether `entry` holds one request with its whole prompt: no batch, and none that the server completes.
 
     >>> is_body({"request": {"prompt": "Hi"}}), is_body({"timestamp": 0, "hash_ids": [1]})
@@ -143,7 +142,7 @@ def item_of(pieces: Iterable[PromptPiece]) -> PromptItem:
     return PromptItem(part, name, tuple(filter(_TEXT, pieces)), "".join(map(_TEXT, pieces)))
 
 
-def _items(body: Mapping[str, Any]) -> Iterator[PromptItem]:
+def _items(body: JsonObject) -> Iterator[PromptItem]:
     yield from _tools(body)
     schemas = [body.get("response_format"), body.get("output_format")]
     schemas += [part.get("format") for key in ("text", "output_config") if isinstance(part := body.get(key), Mapping)]
@@ -192,7 +191,7 @@ def text_ids(text: str) -> list[int]:
     return [ord(character) - _FIRST_ID for character in text]
 
 
-def _tools(body: Mapping[str, Any]) -> Iterator[PromptItem]:
+def _tools(body: JsonObject) -> Iterator[PromptItem]:
     for part in ("tools", "functions"):
         tools = body.get(part) or []
         if not isinstance(tools, list):
@@ -223,15 +222,19 @@ def _messages(part: str, messages: Any) -> list[PromptItem]:
     return found
 
 
+_known: dict[int, PromptItem] = {}  # by what they are read from
+
+
 def _once(pieces: _Pieces, part: str, index: int, value: Any) -> PromptItem:
     """A message or a tool; it is not read again where it comes again, as each turn of a conversation sends it."""
     try:
-        data = dumps(value, 2)  # without references: the same bytes for the same JSON
+        key = hash((part, index, dumps(value, 2)))  # without references: the same bytes for the same JSON
     except ValueError:  # it is no JSON
         return item_of(pieces(part, index, value))
-    return (_known if len(data) <= _LONGEST else _known.__wrapped__)(pieces, part, index, data)
-
-
-@functools.lru_cache(_KEPT)
-def _known(pieces: _Pieces, part: str, index: int, data: bytes) -> PromptItem:
-    return item_of(pieces(part, index, loads(data)))
+    if (found := _known.get(key)) is None:
+        found = item_of(pieces(part, index, value))
+        if len(found.text) <= _LONGEST:
+            _known[key] = found
+        if len(_known) > _KEPT:
+            _known.pop(next(iter(_known)), None)
+    return found

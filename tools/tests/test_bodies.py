@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+from types import MappingProxyType
 
 import pytest
 
@@ -29,6 +30,22 @@ def test_tools_come_before_the_system_prompt_and_that_before_the_messages():
     assert read_body(body).text == (
         '{"name": "é"}\n{"type": "x"}\n<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n'
     )
+
+
+def test_a_message_that_is_no_plain_dict_is_read_as_one():
+    message = {"role": "user", "content": [{"type": "document", "citations": {"enabled": True}, "text": "Hi"}]}
+    plain, odd = (read_body({"messages": [one]}) for one in (message, MappingProxyType(message)))
+    assert odd == plain
+    assert odd.settings == {"citations": True}
+
+
+def test_messages_that_come_again_are_told_apart_by_type_and_place():
+    said = [{"role": "user", "content": [{"type": "text", "n": n, "more": {"a": 1, "b": 2}}]} for n in (1, True, 1.0)]
+    said.append({"role": "user", "content": [{"type": "text", "n": 1, "more": {"b": 2, "a": 1}}]})
+    for order in (said, said[::-1]) * 2:
+        items = read_body({"messages": order}).items
+        assert len({item.text for item in items}) == 4
+        assert [item.pieces[0].place.item for item in items] == [0, 1, 2, 3]
 
 
 def test_each_piece_knows_its_place():

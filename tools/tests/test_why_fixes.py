@@ -3,6 +3,8 @@
 import functools
 import json
 import random
+from array import array
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,18 @@ from nightly import by_day
 from planted_causes import CAUSES, hit_rate, planted_causes
 
 from minikv_tools.why.log import survey
+from minikv_tools.why.rewrites import FixedTree
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 3), max_size=3)), max_size=12))
+def test_a_prompt_that_continues_another_shares_as_much_as_one_that_is_put_in_whole(turns):
+    items = [(array("Q", symbols).tobytes(), (0, *accumulate(symbols))) for symbols in ([1], [1, 2], [1, 3], [])]
+    tree, whole = FixedTree(items.__getitem__), FixedTree(items.__getitem__)
+    prompts = [(0,)]
+    for number, (back, new) in enumerate(turns):
+        before = max(0, len(prompts) - 1 - back)
+        prompts.append((*prompts[before], *new))
+        assert tree.insert(number, prompts[-1], before - 1) == whole.insert(number, prompts[-1], None)
 
 
 @functools.lru_cache(3)

@@ -472,10 +472,25 @@ def test_of_the_prompts_that_share_the_most_the_latest_is_compared(texts):
     work = log_module._Survey("log", "")
     for number, text in enumerate(texts):
         turn = LoggedRequest(number, number + 1, read_body({"prompt": text}))
-        shared, latest = work._insert(text.encode(), turn)
+        shared, latest = work._insert(turn)
         by_hand = [len(os.path.commonprefix([text, other])) for other in texts[:number]]  # noqa: RUF071
         assert shared == max(by_hand, default=0)
         assert latest == (max(n for n, size in enumerate(by_hand) if size == shared) if shared else None)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from("mn"), st.text("ab", max_size=3)), max_size=12))
+def test_a_prompt_reuses_what_it_shares_with_the_best_earlier_one(turns):
+    talks, bodies = [["Hi"]], list[dict]()
+    for back, model, text in turns:
+        talks.append([*talks[-1 - back % len(talks)], "Yes.", text])
+        bodies.append(body(*talks[-1], model=model))
+    texts = [read_body(one).text for one in bodies]
+    by_hand = [max([len(os.path.commonprefix([text, other]))  # noqa: RUF071
+                    for other, earlier in zip(texts, bodies[:number]) if earlier["model"] == bodies[number]["model"]],
+                   default=0) for number, text in enumerate(texts)]  # fmt: skip
+    if texts:
+        report = survey(lines(*bodies))
+        assert (report.reused, report.size) == (sum(by_hand), sum(map(len, texts)))
 
 
 def test_messages_of_numbers_are_told_apart():

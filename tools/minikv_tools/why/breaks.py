@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from minikv_tools.bodies import Body
-from minikv_tools.pieces import Place, PromptItem
+from minikv_tools.pieces import Items, Place, PromptItem
 from minikv_tools.why.changes import KINDS, items_change, items_of
-from minikv_tools.why.places import Spot
+from minikv_tools.why.places import Spots
 from minikv_tools.why.symbols import CHANGED, LENGTH, TELLING, size_of, spot_in, symbols_of
 from minikv_tools.why.texts import BESIDE, VOLATILE, shared_length
 
@@ -27,7 +27,6 @@ HISTORY = ("history truncated", "history summarized", "message removed", "messag
 ANSWERS = ("assistant", "tool", "function")
 REGION = ("system edited", "text edited")
 
-Items = Sequence[PromptItem]
 SessionName = tuple[str, str]  # the name of a field, and the id in it
 
 _DROPPED = b"0123456789abcdefABCDEF \t\r\n:-"
@@ -39,24 +38,28 @@ _TABLE = 2**19  # symbols of which the latest request is known
 
 
 class LoggedRequest:
-    """A request of a log: its number from 0, its line, its body, and the items of its prompt."""
+    """A request of a log: its number from 0, its line, its body, and the items of its prompt.
 
-    __slots__ = ("apart", "body", "items", "line", "number", "root", "said", "text")
+    The first `same` items are all those of the request that it continues, in the same namespace. It is `answered` if it
+    has an answer of the model. Its text has `size` bytes, and ends at the node `end` of its tree; until it is put in,
+    these are those of its beginning that is there.
+    """
+
+    __slots__ = ("answered", "apart", "body", "end", "items", "line", "number", "root", "said", "same", "size", "text")
 
     def __init__(self, number: int, line: int, body: Body):
         self.number, self.line, self.body, self.text = number, line, body, body.text
         self.items: Items = items_of(body)
         self.apart = ", ".join(body.namespace.values())
-        self.root = repr(sorted(body.namespace.items()))
+        self.root = ~(hash(repr(sorted(body.namespace.items()))) % 2**62)  # below 0, unlike a text
         messages = [item.text for item in self.items if item.part in ("messages", "prompt")]
         self.said = *messages[:1], *messages[1:][-_LOOK_BACK:]  # the first message, and the last ones
+        self.answered = "assistant" in [item.name for item in self.items]
+        self.same = self.size = self.end = 0
 
     def messages(self, end: int) -> list[str]:
         """The messages before item `end`."""
         return [item.text for item in self.items[:end] if item.part == "messages"]
-
-    def __repr__(self) -> str:
-        return f"LoggedRequest({self.number}, line {self.line})"
 
 
 def _loose(text: str) -> int | None:
@@ -87,9 +90,9 @@ class Turns:
     >>> turns, text = Turns(), [{"role": "user", "content": "Where is the lock of the door?"}]
     >>> for number in range(2):
     ...     turn = LoggedRequest(number, number + 1, read_body({"messages": [*text, *text][: number + 1]}))
-    ...     print(turns.before(turn)); turns.add(turn)
+    ...     before = turns.before(turn); print(before and before.number); turns.add(turn)
     None
-    LoggedRequest(0, line 1)
+    0
     """
 
     def __init__(self, budget: int = _BUDGET):
@@ -98,7 +101,7 @@ class Turns:
         self._by: dict[object, int] = {}
         self._mixed = set[SessionName]()  # sessions that hold several conversations
         self.believed = Counter[str]()  # requests that continue the latest one of their session, by the field's name
-        self._asked = set[int]()  # messages that were sent
+        self._seen = set[int]()  # items
         self._latest: dict[int, tuple[int, int]] = {}  # of a symbol: the request that was the last to send it as new,
         self._older: dict[int, tuple[int, int]] = {}  # and in which item
 
@@ -119,7 +122,7 @@ class Turns:
         latest = None if session in self._mixed else self.get(self._by.get((session, "latest")))
         if session and latest:
             alike = latest.said[:1] == turn.said[:1]
-            goes_on = found in (None, latest) and (alike or any(item.name == "assistant" for item in turn.items))
+            goes_on = found in (None, latest) and (alike or turn.answered)
             if goes_on or (alike and latest.root != turn.root):
                 self.believed[session[0]] += 1
                 return latest
@@ -136,10 +139,12 @@ class Turns:
 
     def add(self, turn: LoggedRequest, session: SessionName | None = None) -> None:
         """Keep a request; the oldest ones go where there is no room."""
-        for at, item in enumerate(turn.items):
-            if hash(item.text) not in self._asked and _asks(item):
-                self._asked.add(hash(item.text))
-                telling = [symbol for symbol in symbols_of(item.text) if symbol & LENGTH >= TELLING]
+        for at, item in enumerate(turn.items[turn.same :], turn.same):
+            if hash(item.text) not in self._seen:
+                self._seen.add(hash(item.text))
+                telling = (
+                    [symbol for symbol in symbols_of(item.text) if symbol & LENGTH >= TELLING] if _asks(item) else ()
+                )
                 self._latest.update(dict.fromkeys(telling, (turn.number, at)))
         if len(self._latest) > _TABLE:
             self._latest, self._older = {}, self._latest
@@ -175,7 +180,7 @@ class Break(NamedTuple):
 
     place: str
     kind: str
-    spots: tuple[Spot | None, Spot | None]
+    spots: Spots
     new: bool = False  # the second has something else there, not another form of what the first has
 
     @property

@@ -16,27 +16,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from minikv.traffic.trace_tree import PrefixTree
-from minikv_tools.why.breaks import HISTORY, REGION, Items
+from minikv_tools.pieces import Items, Sides
+from minikv_tools.why.breaks import HISTORY, REGION, LoggedRequest
 from minikv_tools.why.changes import KINDS, ChangeKind
 from minikv_tools.why.changing import PlaceKey
-from minikv_tools.why.places import Spot, shown_after, shown_before
-from minikv_tools.why.rewrites import ALL, Ends, Rewrites, tools_text, without_tools
+from minikv_tools.why.places import Spots, shown_after, shown_before
+from minikv_tools.why.rewrites import ALL, Ends, FixedTree, Prompt, Rewrites, tools_text, without_tools
 from minikv_tools.why.symbols import SYMBOL_BYTES, Cause, packed
 from minikv_tools.why.texts import VOLATILE
 
 _BY_USER = ("random id", "number", *REGION)  # kinds of change between the values of a block that differs by user
 _MOST_KEPT = 2**12  # items of a history in which nothing is dropped
-_BEGIN = 5 * SYMBOL_BYTES  # of a prompt: those that begin with other ones share nothing worth counting
+_BEGIN = 6 * SYMBOL_BYTES  # of a prompt: those that begin with other ones share nothing worth counting
 _RESULT = r"\w+\[\*\] \((?:(?:tool|function|function_call_output)\)|user\), content\S*\.(?:content|toolResult))"
 _PARTNERS = 2  # causes that are named beside one that loses with others
 _OFTEN = 3  # values that come again, at the least, where they differ by user
 
 Savings = dict[Cause, tuple[int, int]]
-
-
-def _root(root: str) -> bytes:
-    return packed([hash(root) % 2**64])
 
 
 @dataclass
@@ -95,7 +91,7 @@ class BreakingPlace:
     most: int = -1
     latest: int = -1
     lines: tuple[int, int] = (0, 0)
-    spots: tuple[Spot | None, Spot | None] = (None, None)
+    spots: Spots = (None, None)
     fixed: Share = field(default_factory=Share)
     joint: int = 0
     others: Counter[Cause] = field(default_factory=Counter)
@@ -146,27 +142,19 @@ def best_fix(gains: Gains) -> tuple[dict[Cause, int], Cause]:
     return lost, max(lost, key=lambda cause: (lost[cause], cause == ALL), default=ALL)
 
 
-def _bytes_of(parts: Sequence[Ends], symbols: int) -> tuple[int, int]:
-    """The bytes of items, and of so many of their symbols from the first on."""
-    size = found = 0
-    for ends in parts:
-        last = len(ends) - 1
-        size += ends[last]
-        found += ends[max(0, min(symbols, last))]
-        symbols -= last
-    return size, found
-
-
 class ReplayedRequest(NamedTuple):
-    """A request as it is replayed; `lead` of its items are no messages; if it `begins`, the model has not answered."""
+    """A request as it is replayed: `lead` of its `items`, of which the first is its root, are no messages.
 
-    root: bytes
-    items: tuple[int, ...]
+    It may continue the request `before`; it is `answered` if it has an answer of the model.
+    """
+
+    items: Prompt
     lead: int
     reused: int
     size: int
     group: str
-    begins: bool
+    answered: bool
+    before: int | None
 
 
 class Fixes:
@@ -176,20 +164,21 @@ class Fixes:
         self.rewrites = Rewrites()
         self._requests: list[ReplayedRequest] = []
         self._dropped: tuple[Cause, int, list[str]] | None = None  # by the next request
-        self._roots: defaultdict[Cause, dict[bytes, bytes]] = defaultdict(dict)  # namespaces that are joined to another
-        self._histories: dict[int, tuple[Cause, tuple[int, ...]]] = {}
+        self._roots: defaultdict[Cause, dict[int, int]] = defaultdict(dict)  # namespaces that are joined to another
+        self._histories: dict[int, tuple[Cause, Prompt]] = {}
 
-    def add(self, root: str, items: Items, reused: int, size: int, group: str, continues: int | None) -> None:
+    def add(self, turn: LoggedRequest, reused: int, group: str, continues: int | None) -> None:
         """Put in the next request, in bytes; `continues` is the number of the one that it continues."""
+        items = turn.items[turn.same :]
         texts = tools_text(items), *(item.text for item in without_tools(items))
-        ids = tuple(self.rewrites.id(text) for text in texts if text)
-        lead = len(ids) - sum(item.part in ("messages", "prompt") for item in items)
-        begins = all(item.name != "assistant" for item in items)
-        self._requests.append(ReplayedRequest(_root(root), ids, lead, reused, size, group, begins))
+        known = self._requests[continues or 0].items if turn.same else (turn.root,)
+        prompt = *known, *self.rewrites.ids(list(filter(None, texts)))
+        lead = len(prompt) - sum(item.part in ("messages", "prompt") for item in turn.items)
+        self._requests.append(ReplayedRequest(prompt, lead, reused, turn.size, group, turn.answered, continues))
         if self._dropped:
             cause, like, new = self._dropped
-            self._keep(cause, like, list(map(self.rewrites.id, new)))
-        elif continues in self._histories and (more := ids[len(self._requests[continues].items) :]):
+            self._keep(cause, like, self.rewrites.ids(new))
+        elif continues in self._histories and (more := prompt[len(self._requests[continues].items) :]):
             self._keep(self._histories[continues][0], continues, more)
         self._dropped = None
 
@@ -201,8 +190,7 @@ class Fixes:
         history = *request.items[: request.lead], *kept, *new
         self._histories[len(self._requests) - 1] = cause, history
 
-    def learn(self, cause: Cause, left: Items, right: Items, origins: tuple[Items, Items], like: int
-              ) -> tuple[Items, Items] | None:  # fmt: skip
+    def learn(self, cause: Cause, left: Items, right: Items, origins: Sides, like: int) -> Sides | None:
         """Learn from where two prompts part what `cause` is; what is left of the two after it, or `None`.
 
         `origins` are the two as they are, `like` is the number of the earlier one.
@@ -213,14 +201,14 @@ class Fixes:
             return None
         return self.rewrites.learn(cause, left, right, origins)
 
-    def join(self, cause: Cause, one: str, two: str) -> None:
+    def join(self, cause: Cause, one: int, two: int) -> None:
         """Learn that two namespaces are one once `cause` is fixed."""
         for key in (cause, ALL):
-            first, second = (self._joined(key, _root(root)) for root in (one, two))
+            first, second = (self._joined(key, root) for root in (one, two))
             if first != second:
                 self._roots[key][second] = first
 
-    def _joined(self, cause: Cause, root: bytes) -> bytes:
+    def _joined(self, cause: Cause, root: int) -> int:
         known = self._roots.get(cause, {})
         while root in known:
             root = known[root]
@@ -229,10 +217,10 @@ class Fixes:
     def by_user(self) -> set[Cause]:
         """The causes whose text is one of several values: most conversations have one that comes again after others."""
         slots, items = self.rewrites.slots, self.rewrites.items
-        slots.forget_chance(items.values())
+        slots.forget_chance(items)
         seen: defaultdict[Cause, Counter[bytes]] = defaultdict(Counter)
         again, latest = defaultdict[Cause, set[bytes]](set), dict[PlaceKey, bytes]()
-        for data in [items[item] for request in self._requests if request.begins for item in request.items]:
+        for data in [items[item] for request in self._requests if not request.answered for item in request.items[1:]]:
             for cause, begin, end, _, key in slots.regions(data):
                 text = data[SYMBOL_BYTES * begin : SYMBOL_BYTES * end]
                 if text in seen[cause] and latest.get(key) != text:
@@ -249,52 +237,46 @@ class Fixes:
         A request without a cause is replayed with those that have it where they begin alike: it may share more then.
         """
         self.rewrites.relabel(renamed)
-        trees, begins = defaultdict[Cause, PrefixTree](functools.partial(PrefixTree, SYMBOL_BYTES)), self._begins()
+        numbers = range(len(self._requests))
+        known = {self._begin(number, cause) for number in numbers for cause in self._causes_in(number)}
+        fixes = sorted({cause for cause, _ in known} | {ALL for _ in known})
+        trees = {cause: FixedTree(functools.partial(self._fixed, cause)) for cause in fixes}
         for number, request in enumerate(self._requests):
             saved, mine = Savings(), self._causes_in(number)
-            reused = self._whole_symbols(request) if begins else 0
-            for cause, known in begins.items():
+            for cause, tree in trees.items():
                 if cause in (ALL, *mine) or self._begin(number, cause) in known:
-                    parts = [self.rewrites.fixed(item, cause) for item in self._sent(number, cause)]
-                    root = self._joined(cause, request.root)
-                    found, _ = trees[cause].insert(root + b"".join([data for data, _ in parts]))
-                    size, hits = _bytes_of([ends for _, ends in parts], found // SYMBOL_BYTES - 1)
+                    size, hits = tree.insert(number, self._sent(number, cause), request.before)
                     extra = size - request.size if cause in (ALL, *mine) else 0
-                    hits = max(hits, request.reused) if hits >= reused else hits
+                    if hits < request.reused and hits >= self._whole_symbols(request):
+                        hits = request.reused
                     saved[cause] = hits - request.reused - extra, extra
             yield request, mine, saved
 
+    def _fixed(self, cause: Cause, item: int) -> tuple[bytes, Ends]:
+        """The symbols of an item with a cause fixed, and the bytes of each beginning; a namespace is a symbol."""
+        return self.rewrites.fixed(item, cause) if item >= 0 else (packed([-self._joined(cause, item)]), (0, 0))
+
     def _whole_symbols(self, request: ReplayedRequest) -> int:
         """The bytes that are reused of a request, without those of the last symbol if it is not reused whole."""
-        left = request.reused
-        for item in request.items:
+        begin = request.size
+        for item in request.items[:0:-1]:
             ends = self.rewrites.fixed(item, None)[1]
-            if left < ends[-1]:
-                return request.reused - left + ends[bisect_right(ends, left) - 1]
-            left -= ends[-1]
+            begin -= ends[-1]
+            if begin <= request.reused:
+                return begin + ends[bisect_right(ends, request.reused - begin) - 1]
         return request.reused
 
-    def _begins(self) -> dict[Cause, set[bytes]]:
-        """Of each cause: what the requests that have it begin with once it is fixed."""
-        found = defaultdict[Cause, set[bytes]](set)
-        for number in range(len(self._requests)):
-            for cause in self._causes_in(number):
-                found[cause].add(self._begin(number, cause))
-        return {**found, ALL: set()} if found else {}
-
     def _causes_in(self, number: int) -> set[Cause]:
-        request, found = self._requests[number], set(self._histories.get(number, ())[:1])
-        found.update(cause for cause, known in self._roots.items() if cause != ALL and request.root in known)
-        for item in request.items:
-            found.update(self.rewrites.causes_of.get(item, ()))
-        return found
+        items, known = self._requests[number].items, self.rewrites.causes_of
+        found = {cause for cause, roots in self._roots.items() if cause != ALL and items[0] in roots}
+        return found.union(self._histories.get(number, ())[:1], *[known[item] for item in known.keys() & items])
 
-    def _sent(self, number: int, cause: Cause) -> tuple[int, ...]:
+    def _sent(self, number: int, cause: Cause) -> Prompt:
         """The items of a request with the changes of its history fixed, if they are of that cause."""
         why, items = self._histories.get(number, (None, ()))
         return items if why and cause in (ALL, why) else self._requests[number].items
 
-    def _begin(self, number: int, cause: Cause) -> bytes:
+    def _begin(self, number: int, cause: Cause) -> tuple[Cause, bytes]:
         """The namespace and the first symbols of a request once a cause is fixed."""
-        first = b"".join([self.rewrites.fixed(item, cause)[0] for item in self._sent(number, cause)[:1]])
-        return self._joined(cause, self._requests[number].root) + first[:_BEGIN]
+        first = [self._fixed(cause, item)[0] for item in self._sent(number, cause)[:2]]
+        return cause, b"".join(first)[:_BEGIN]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gc
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable
 from os import PathLike, fspath
-from typing import Any
 
 from minikv.files import FileName
 from minikv.traffic.trace_tree import PrefixTree
@@ -31,21 +29,8 @@ _INSIDE = 10  # breaks between conversations for each in one, of a block that di
 _CAUSES = 24  # places that are looked for in one request
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Pause the garbage collector: the work makes no cycles, and a collection passes over all that is kept."""
-    paused = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if paused:
-            gc.enable()
-
-
-@_uncollected()
 def survey(
-    log: FileName | Iterable[Mapping[str, Any] | str | bytes], name: str = "log", by: str = "", sessions: bool = True
+    log: FileName | Iterable[JsonObject | str | bytes], name: str = "log", by: str = "", sessions: bool = True
 ) -> LogReport:
     """Read a log of requests, and find where each one parts from the one that it continues or is most like.
 
@@ -59,13 +44,18 @@ def survey(
     [('prompt', 'clock', 3), ('prompt', 'number', 3)]
     """
     name = fspath(log) if isinstance(log, (str, PathLike)) else name
-    work = _Survey(name, by, sessions)
-    for entry, body in work.report.log.requests(log_lines(log)):
-        work.take(entry, body)
-        if work.report.size - work.report.reused > LARGEST_TREE:
-            work.report.unread = True
-            break
-    return work.close()
+    work, paused = _Survey(name, by, sessions), gc.isenabled()
+    gc.disable()  # the work makes no cycles, and a collection passes over all that is kept
+    try:
+        for entry, body in work.report.log.requests(log_lines(log)):
+            work.take(entry, body)
+            if work.report.size - work.report.reused > LARGEST_TREE:
+                work.report.unread = True
+                break
+        return work.close()
+    finally:
+        if paused:
+            gc.enable()
 
 
 class _Survey:
@@ -91,20 +81,21 @@ class _Survey:
             return
         report, session = self.report, conversation_of(entry) if self._sessions else None
         turn = LoggedRequest(report.requests, report.log.line, body)
-        text = turn.text.encode("utf-8", "surrogatepass")
-        reused, latest = self._insert(text, turn)
-        report.add(1, len(text), reused, 0)
-        report.sample += turn.text[: max(0, _SAMPLE - len(report.sample))]
         self._before = before = self._turns.before(turn, session)
+        if before and before.root == turn.root and not apart(before.items, turn.items)[0]:
+            turn.same, turn.size, turn.end = len(before.items), before.size, before.end
+        reused, latest = self._insert(turn)
+        report.add(1, turn.size, reused, 0)
+        report.sample += turn.text[: max(0, _SAMPLE - len(report.sample))]
         like = self._like(turn, latest)
-        came = turn, like, reused / max(1, len(text))
+        came = turn, like, reused / max(1, turn.size)
         self._received.update({rid: came} if rid else {})
         self._bills.add(entry, said, *came)
         self._judge(said, turn, like)
         self._compare(like, turn, reused)
         group = field_of(entry, self._by) if self._by else ""
         self._named = self._named or group != ABSENT
-        self._fixes.add(turn.root, turn.items, reused, len(text), group, before.number if before else None)
+        self._fixes.add(turn, reused, group, before.number if before else None)
         self._turns.add(turn, session)
 
     def _like(self, turn: LoggedRequest, latest: int | None) -> LoggedRequest | None:
@@ -123,14 +114,16 @@ class _Survey:
         if name := response_id(said):
             self._responses[name] = turn.number
 
-    def _insert(self, text: bytes, turn: LoggedRequest) -> tuple[int, int | None]:
+    def _insert(self, turn: LoggedRequest) -> tuple[int, int | None]:
         """Put a prompt into its tree; the bytes that it shares with earlier ones, and the latest that shares them."""
         tree = self.report.trees.setdefault(turn.apart, PrefixTree())
         latest = self._latest.setdefault(turn.apart, [-1])
-        shared, node = tree.insert(text)
+        text, begin = turn.text.encode("utf-8", "surrogatepass"), turn.size
+        shared, node = tree.insert(text[begin:], turn.end)
+        shared, turn.size, turn.end = begin + shared, len(text), tree.ends[-1]
         found = latest[node] if shared else None
         latest += [turn.number] * (len(tree.parents) - len(latest))
-        for passed in tree.path(tree.ends[-1]):
+        for passed in tree.path(turn.end):
             latest[passed] = turn.number
         return shared, found
 
@@ -204,7 +197,7 @@ class _Survey:
         place = self._places.setdefault(found[:2], BreakingPlace(*found[:2]))
         if place.latest != two.number:
             place.breaks += 1
-            place.inside += _INSIDE * (one is self._before and any(item.name == "assistant" for item in two.items)) - 1
+            place.inside += _INSIDE * (one is self._before and two.answered) - 1
         place.latest = two.number
         if (size := 0 if depth else len(two.text)) > place.most:
             place.most, place.lines, place.spots = size, (one.line, two.line), found.spots

@@ -14,14 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from minikv_tools.pieces import PromptItem
-from minikv_tools.why.breaks import REGION, Items
+from minikv.traffic.trace_tree import ROOT, PrefixTree
+from minikv_tools.pieces import Items, PromptItem, Sides
+from minikv_tools.why.breaks import REGION
 from minikv_tools.why.changing import ChangingPlaces
 from minikv_tools.why.histories import normal_item
 from minikv_tools.why.symbols import (
     BEGINS_LINE,
     LENGTH,
     SPREAD,
+    SYMBOL_BYTES,
     TELLING,
     Cause,
     TailChange,
@@ -35,7 +37,7 @@ from minikv_tools.why.symbols import (
 )
 from minikv_tools.why.texts import NORMAL, common_run
 
-Pair = tuple[PromptItem, PromptItem]
+Prompt = tuple[int, ...]  # its items
 Ends = Sequence[int]
 ALL: Cause = ("", "")  # all causes together
 _VALUES = ("clock", "random id", "tool call id", "number", "number format", *REGION)
@@ -64,7 +66,7 @@ def _in_order(model: bytes, data: bytes, lead: int | None = None) -> bytes:
 
 
 class Rewrites:
-    """Learns what each cause changes in items, which are known by the hash of their text.
+    """Learns what each cause changes in items, which are numbered.
 
     >>> rewrites = Rewrites()
     >>> item = rewrites.id("It is 14:05.")
@@ -74,7 +76,8 @@ class Rewrites:
     """
 
     def __init__(self) -> None:
-        self.items: dict[int, bytes] = {}
+        self.items = list[bytes]()
+        self._numbers: dict[int, int] = {}  # by the hash of an item's text
         self.slots = ChangingPlaces()
         self._whole: defaultdict[Cause, dict[int, bytes]] = defaultdict(dict)
         self._ranks: defaultdict[Cause, dict[Unit, int]] = defaultdict(dict)  # of lines
@@ -85,13 +88,21 @@ class Rewrites:
 
     def id(self, text: str) -> int:
         """The item of a text."""
-        if (key := hash(text)) not in self.items:
-            self.items[key] = packed(symbols_of(text))
+        if (item := self._numbers.get(hash(text))) is None:
+            item = self._numbers[hash(text)] = len(self.items)
+            self.items.append(packed(symbols_of(text)))
             for cause in [cause for cause in self._whole if cause[1] in SPREAD]:
-                self._normalize(cause, key, text, NORMAL[cause[1]](text))
-        return key
+                self._normalize(cause, item, text, NORMAL[cause[1]](text))
+        return item
 
-    def learn(self, cause: Cause, left: Items, right: Items, origins: tuple[Items, Items]) -> tuple[Items, Items]:
+    def ids(self, texts: Sequence[str]) -> list[int]:
+        """The items of texts, most of which are known."""
+        try:
+            return [*map(self._numbers.__getitem__, map(hash, texts))]
+        except KeyError:
+            return [*map(self.id, texts)]
+
+    def learn(self, cause: Cause, left: Items, right: Items, origins: Sides) -> Sides:
         """Learn from where two prompts part what `cause` is; what is left of the two after it.
 
         `origins` are the two as they are.
@@ -108,7 +119,7 @@ class Rewrites:
         self._rewrite(cause, one, two, _model)
         return left[1:], right[1:]
 
-    def learn_hidden(self, cause: Cause, found: TailChange, whole: Pair, rest: Pair) -> None:
+    def learn_hidden(self, cause: Cause, found: TailChange, whole: Items, rest: Items) -> None:
         """Learn from two messages what `cause` is, after which the later one has text of the earlier one.
 
         `rest` is what is left of the two `whole` messages after other causes.
@@ -220,11 +231,41 @@ class Rewrites:
     def _causes(self) -> dict[int, set[Cause]]:
         """Of each item that has causes: which."""
         found = dict[int, set[Cause]]()
-        for item, data in self.items.items():
+        for item, data in enumerate(self.items):
             causes = {cause for cause, known in self._whole.items() if item in known and cause != ALL}
-            if not self._lines.isdisjoint((np.frombuffer(data, np.uint64) | np.uint64(_SIZES)).tolist()):
+            if not self._lines.isdisjoint(map(_SIZES.__or__, array("Q", data))):
                 causes.update(why for why in self._ranks if self._in_rank(why, data) != data)
             causes.update(cause for cause, *_ in self.slots.regions(data))
             if causes:
                 found[item] = causes
         return found
+
+
+class FixedTree:
+    """Prompts with a cause fixed: each tells how much it shares with those before it.
+
+    `fixed` gives the symbols of an item, and the bytes of each of its beginnings.
+
+    >>> items = [(bytes([*b"It is 1", number]), (0, 5)) for number in b"45"]
+    >>> tree = FixedTree(items.__getitem__)
+    >>> [tree.insert(number, prompt, 0) for number, prompt in enumerate([(0,), (0, 1), (0, 0)])]
+    [(5, 0), (10, 5), (10, 5)]
+    """
+
+    def __init__(self, fixed: Callable[[int], tuple[bytes, Ends]]):
+        self._fixed, self._tree = fixed, PrefixTree(SYMBOL_BYTES)
+        self._ends: dict[int | None, tuple[Prompt, int, int]] = {}  # of the latest of each conversation
+
+    def insert(self, number: int, prompt: Prompt, before: int | None) -> tuple[int, int]:
+        """Put in a prompt, which may continue the one `before`; returns its bytes, and those that it shares."""
+        kept = self._ends.pop(before, None)
+        sent, node, size = kept if kept and prompt[: len(kept[0])] == kept[0] else ((), ROOT, 0)
+        new = list(map(self._fixed, prompt[len(sent) :]))
+        found, _ = self._tree.insert(b"".join([data for data, _ in new]), node)
+        shared, symbols = size, found // SYMBOL_BYTES
+        for _, ends in new:
+            shared += ends[min(symbols, len(ends) - 1)]
+            symbols = max(0, symbols - len(ends) + 1)
+            size += ends[-1]
+        self._ends[number] = prompt, self._tree.ends.pop(), size
+        return size, shared

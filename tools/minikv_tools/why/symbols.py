@@ -19,7 +19,7 @@ from typing import NamedTuple
 from minikv_tools.bodies import Body
 from minikv_tools.pieces import PromptItem, PromptPiece
 from minikv_tools.why.histories import normal_item
-from minikv_tools.why.places import Spot, spot_at
+from minikv_tools.why.places import Spot, Spots, spot_at
 from minikv_tools.why.texts import NORMAL, PATTERNS, common_run, masked, shared_length, volatile_at
 
 Cause = tuple[str, str]  # the place, and the kind of change
@@ -57,7 +57,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _symbol(part: str) -> int:
-    size = len(part) if part.isascii() else len(part.encode(errors="replace"))
+    size = len(part) if part.isascii() else len(part.encode("utf-8", "surrogatepass"))
     if part[0] != "\n":
         return (hash(part) << 19 | size) & _MOST
     bare = part.lstrip("\n")
@@ -151,7 +151,7 @@ class TailChange(NamedTuple):
     """
 
     kind: str
-    spots: tuple[Spot | None, Spot | None]
+    spots: Spots
     region: Region | None = None
     rest: tuple[PromptItem, ...] = ()
 
