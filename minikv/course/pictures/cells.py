@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from minikv.course.pictures.boxes import Box, BoxRows
-from minikv.course.pictures.palette import LETTERS, STATES, text_legend
+from minikv.course.pictures.palette import BOTH, EVENTS, LETTERS, STATES, text_legend
 from minikv.course.pictures.picture import Picture
+from minikv.engine.ch15_layers import longest, needs
 from minikv.errors import bounded
 from minikv.testing.snapshot import legible, plain
 
@@ -15,6 +16,7 @@ MOST_CELLS, MOST_PIECES, MOST_SEQUENCES, MOST_LETTERS = 512, 400, 32, 4
 TEXT_COLUMNS, MOST_COLUMNS = 16, 24  # of a line of text, and of a row of a picture
 _PIECES = 8  # of a store's memory in a row
 _ORDER = ("locked", "matched", "new", "evicted")
+_GREEN, _RED = EVENTS["matched"].fill, EVENTS["evicted"].fill
 _LAYERS = ("#f4f4ef", "#cfdef0", "#ecdcc4", "#d3e8cd")  # in turn, from the first layer on
 Row = tuple[int, ...]  # of slots
 InMemory = tuple[str, int]  # K or V with its layer, as in K0, and the slot
@@ -128,6 +130,56 @@ def word_rows(
     lengths = [len(box.word) for _, boxes in found for box in boxes]
     wide = 8 * max([1, *lengths]) + 12
     return BoxRows("", found, wide=wide, high=26, says_states=False).picture
+
+
+def lanes(groups: Sequence[Any], saved: Sequence[Any], ends: Sequence[int], at: int) -> Picture:
+    """Groups of chapter 15 as lanes; each box is a saved block and has the place where it ends.
+
+    A line follows the first `at` tokens, and each lane shows what it needs to continue there.
+
+    >>> from minikv.engine.ch15_layers import Group
+    >>> groups = [Group("full", 4), Group("window", 4, window=6)]
+    >>> print(lanes(groups, [{4, 8}, {4}], [4, 8, 12], at=8))
+    tokens  4   8   │  12
+    full    4✓  8✓  │  -  can continue
+    window  4✓  -✗  │  -  can't continue
+    ✓ needed and there · ✗ needed but missing
+    """
+    found = [("tokens", [Box("", str(end)) for end in ends])]
+    for group, places in zip(groups, saved):
+        needed = needs(group, at) if at else []  # type: ignore[no-untyped-call]
+        boxes = [Box("cached", str(end)) if end in places else Box("free") for end in ends]
+        for i in map(ends.index, needed):
+            fill, badge = (_GREEN, "✓") if boxes[i].word else (_RED, "✗")
+            boxes[i] = Box("", boxes[i].word, fill=fill, badge=badge)
+        able = places.issuperset(needed)
+        words, fill = ("can continue", _GREEN) if able else ("can't continue", _RED)
+        found.append((group.keeps, [*boxes, Box("", words, wide=120, fill=fill)]))
+    for _, boxes in found:
+        boxes.insert(sum(end <= at for end in ends), Box("", "│", wide=4, fill=BOTH))
+    foot = "✓ needed and there · ✗ needed but missing"
+    return BoxRows("", found, wide=38, high=26, says_states=False, foot=foot).picture
+
+
+def sliding_line(groups: Sequence[Any], saved: Sequence[Any], limit: int, step: int) -> Any:
+    """The lanes at each length that `common_hit` tries, as steps for `play`.
+
+    >>> from minikv.engine.ch15_layers import Group
+    >>> groups = [Group("full", 4), Group("state", 4)]
+    >>> [caption for caption, _ in sliding_line(groups, [{4, 8, 12}, {4, 12}], 8, 4)]
+    ["8 tokens: the state layers can't continue", '4 tokens: all layers can continue']
+    """
+    ends, length, before, steps = range(step, limit + 1, step), limit, -1, []
+    while length != before:
+        before = length
+        for group, places in zip(groups, saved):
+            lower = longest(group, places, length, step)  # type: ignore[no-untyped-call]
+            if lower < length:
+                words = f"{length} tokens: the {group.keeps} layers can't continue"
+                steps.append((words, lanes(groups, saved, ends, length)))
+                length = lower
+    last = lanes(groups, saved, ends, length)
+    return [*steps, (f"{length} tokens: all layers can continue", last)]
 
 
 def strips(rows: Sequence[tuple[str, Sequence[StripRegion], str]], size: float) -> Picture:
