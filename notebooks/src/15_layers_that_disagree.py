@@ -1,0 +1,668 @@
+# %% [markdown]
+"""
+# 15 · What if the layers of one model disagree?
+
+Many recent models keep different things in different layers: some layers keep all tokens, some the last few, and some a single sum of the whole text. A request can continue from a cached prefix only if *all* layers can. By the end of this chapter, your cache will find the longest such prefix and save only what is worth its memory. You will write seven functions, about twenty-five lines in all.
+
+**After this chapter you will be able to** *find* the longest prefix from which all layers of a model can continue, *choose* the places whose states are worth keeping, and *say* what an engine risks when it computes a window again.
+
+{{time}} **Needs** chapters 10 and 12. **New words** group, state, grid, junction, replay.
+
+**In this notebook already** the classes `Group` and `LayerCache` and the function `grid`, which call your functions.
+
+Here is where we are going. A cached prompt comes again. Each *lane* is a group of layers, and each box is a block of four tokens, named after the place where it ends. Dashed blocks are missing. Step through the film: the line stands where the request would continue, and it slides left until all lanes agree.
+"""
+
+# %%
+from minikv import play
+from minikv.course.pictures.cells import lanes, sliding_line
+
+GROUPS = [Group("full", 4), Group("window", 4, window=6), Group("state", 4)]
+kept = [{4, 8, 12, 16, 20, 24}, {12, 16, 20, 24}, {16}]
+play(sliding_line(GROUPS, kept, limit=24, step=4))
+
+# %% [markdown]
+"""
+## The problem
+
+In Qwen3-Next, three of four layers are *recurrent*. Such a layer keeps no tokens. It adds each token to a sum of fixed size, its **state**, and no token can be taken out of a sum again. So a saved state helps only a prompt that continues at *exactly* the place where it was saved. To be safe, somebody saves the states at the end of every block. After all, a state is only one sum. How much is that?
+"""
+
+# %%
+import json
+
+from minikv import KVLayers, asset
+
+NEXT = "qwen3-next-80b-a3b"
+config = json.loads(asset(f"configs/{NEXT}.json").read_text("utf-8"))
+full, recurrent = KVLayers.from_config(NEXT).groups
+kv, dim = config["num_key_value_heads"], config["head_dim"]
+heads, side = config["linear_num_value_heads"], config["linear_value_head_dim"]
+print(f"{full.layers} full layers: 2 × {kv} heads × {dim} numbers of 2 bytes")
+print(f"{recurrent.layers} recurrent layers: {heads} heads × {side} × {side} sums of 4")
+
+# %% [markdown]
+"""
+The first line is what one token takes, and the second is what all states take at one place. The states of one place weigh as much as the keys and values of how many tokens, to the nearest thousand?
+"""
+
+# %%
+# put your number in place of None, then run the next cell
+guess("15.a", "as much as how many tokens, to the nearest thousand?", None)
+
+# %%
+tokens = recurrent.state / full.per_token
+sizes = (
+    f"{recurrent.state:,} bytes, or {full.per_token:,} for each of {tokens:,.0f} tokens"
+)
+fold("15.a", round(round(tokens), -3), sizes)
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+A token leaves two short vectors per head, but a state has a whole square of sums: 36 × 32 × 128 × 128 sums against 12 × 2 × 2 × 256 numbers. (A state also holds the last inputs of a small convolution.)
+
+</details>
+
+Now replay chapter 13's coding agents, here all of their sessions, started within eight hours. The model is built like Qwen3-Next: a block has 576 tokens, and the states of one place fill three blocks. There is memory for 6,000 blocks, and four rules say where to save states:
+"""
+
+# %%
+figures = json.loads(asset("layers.json").read_text("utf-8"))
+RULES = list(dict.fromkeys(row["keep"] for row in figures))
+
+
+def rates(traffic, room):
+    """Return the percentage of tokens found under each rule."""
+    rows = [r for r in figures if (r["traffic"], r["room"]) == (traffic, room)]
+    return {row["keep"]: row["hits"] for row in rows}
+
+
+for rule, percent in rates("agents", 6000).items():
+    print(f"{rule:20} {percent:5.1f} % {'■' * round(percent / 2)}")
+
+# %% [markdown]
+"""
+*Full attention alone* is what a model without states would find. A state after each block is the worst rule by far: with each block come three blocks of states, so only a quarter of the memory is left for keys and values, and hardly any of these states is ever used. (No engine does this by default; {{engines 15-each-chunk|an option of vLLM}} comes close to *each chunk*, a state every 8,192 tokens.) *Ends* saves one state per prompt.
+
+## Build it
+
+### Step 1: blocks of equal bytes
+
+A **group** is a set of layers that keep the same. An engine wants one pool for all groups, in which each page can hold a block of any of them. So all blocks must have the same number of bytes (chapter 01). Keys and values can be cut into blocks of any length, but a state can't be cut. So the blocks of the full layers grow until they weigh as much as a state, layer for layer.
+
+#### 15.1 You write: `block_for_state` (5 minutes)
+
+`state_bytes` is the size of one layer's state, and `token_bytes` is the size of one token's keys and values in one full layer. Return the fewest tokens that weigh at least as much as the state. The program that reads the blocks, the kernel, takes only multiples of `kernel` tokens, so return such a multiple. All numbers are whole and may be large, so be exact.
+"""
+
+
+# %%
+def block_for_state(state_bytes, token_bytes, kernel=16):
+    """Return the fewest tokens, in whole kernels, that weigh as much as a state."""
+    raise NotImplementedError  # delete this line; about 1 line to write
+
+
+block_for_state = check("15.1 block_for_state", block_for_state)
+
+# %%
+state = 32 * 128 * 128 * 4 + 3 * (2 * 16 * 128 + 32 * 128) * 2  # sums, last inputs
+for name, heads in ("Qwen3.5 4B", 4), ("Qwen3-Next", 2):
+    token = 2 * heads * 256 * 2
+    print(f"{name}: a block has {block_for_state(state, token):,} tokens")
+
+# %% [markdown]
+"""
+The first number is known from bug reports: {{engines 15-528}}. Their authors had asked for blocks of 16 tokens, and no prompt below 528 tokens ever hit.
+
+### Step 2: three kinds of layers, three answers
+
+This prompt runs through the rest of the chapter. It has 25 tokens and comes again. The last one must be computed in any case (chapter 04), so at most 24 are of use. Some blocks have been evicted, and some states were never saved:
+"""
+
+# %%
+from minikv.course.pictures.cells import word_rows
+
+SAVED = [{4, 8, 12, 16, 20, 24}, {4, 8, 16, 20}, {4, 16, 24}]
+ENDS = range(4, 25, 4)
+rows = []
+for group, places in zip(GROUPS, SAVED):
+    rows.append((group.keeps, [str(end) if end in places else "" for end in ENDS]))
+word_rows(rows, heads=list(map(str, ENDS)))
+
+# %% [markdown]
+"""
+The window is 6 tokens: the next token and the five before it. At how many of the six places 4, 8, …, 24 could the windowed lane continue?
+"""
+
+# %%
+guess("15.b", "at how many of the six places could the windowed lane continue?", None)
+
+# %%
+window, places = GROUPS[1], SAVED[1]
+able = [end for end in ENDS if places.issuperset(needs(window, end))]
+fold("15.b", len(able), f"it could continue after {able} tokens")
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+Five tokens reach back into a second block. After 20 tokens, they are tokens 16 to 20 (counted from 1), in blocks 16 and 20. After 16 tokens, they need block 12, which is missing. At place 4, there is only one block to need.
+
+</details>
+
+| a group that keeps | needs, to continue after `length` tokens |
+|---|---|
+| `"full"` | all blocks up to there |
+| `"window"` | each block that has one of the last `group.window` − 1 tokens; none if that is no token |
+| `"state"` | the one block that ends there |
+
+#### 15.2 You write: `needs` (10 minutes)
+
+`group.keeps` is one of the three words, and `group.block` is the number of tokens in a block. `length` is a multiple of it, and at least one block. Return the list of the places whose blocks must be there, in order.
+"""
+
+
+# %%
+def needs(group, length):
+    """Return the places whose blocks `group` must find to continue, in order."""
+    raise NotImplementedError  # delete this line; about 6 lines to write
+
+
+needs = check("15.2 needs", needs)
+
+# %%
+for group in GROUPS:
+    print(f"{group.keeps:6} after 20 tokens: {needs(group, 20)}")
+
+# %% [markdown]
+"""
+### Step 3: the common grid
+
+Groups may have blocks of different lengths, but all of them can continue only where a block of *each* group ends. These places are the **grid**, the multiples of the least common multiple:
+"""
+
+# %%
+for blocks in (4, 4, 4), (4, 6), (128, 4096, 32, 2, 8):
+    step = grid([Group("full", block) for block in blocks])
+    print(f"blocks of {', '.join(map(str, blocks))} tokens: steps of {step:,}")
+
+# %% [markdown]
+"""
+In the last line, one group has blocks of two tokens, but a hit has at least 4,096: {{engines 15-4096}}.
+
+#### 15.3 You write: `longest` (10 minutes)
+
+Return the longest length after which this one group can continue, or 0 if there is none. It is at most `limit` and a multiple of `step`, the grid's. `saved` is the set of the places where the group has a block, and your `needs` says which ones it must have. Begin at the limit, and stop at the first length that works.
+"""
+
+
+# %%
+def longest(group, saved, limit, step):
+    """Return the longest length, in whole steps, after which `group` can continue."""
+    raise NotImplementedError  # delete this line; about 4 lines to write
+
+
+longest = check("15.3 longest", longest)
+
+# %%
+for group, places in zip(GROUPS, SAVED):
+    print(f"{group.keeps:6} alone: {longest(group, places, 24, 4)}")
+
+# %% [markdown]
+"""
+### Step 4: agree
+
+Look at the three lanes of step 2 again. Alone, they could continue after 24, 20 and 24 tokens. After how many tokens can they continue *together*?
+"""
+
+# %%
+guess("15.c", "after how many tokens can all three continue together?", None)
+
+# %%
+together = common_hit(GROUPS, SAVED, 24, 4)
+fold("15.c", together, lanes(GROUPS, SAVED, ENDS, together))
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+At 20, the smallest of the three answers, no state is saved, so the recurrent layers answer 16. There the windowed layers need block 12, so they answer 8. There is no state at 8, and only at 4 does everybody agree.
+
+</details>
+
+A group that could continue after 24 tokens doesn't have to be able to continue after 20. So when one group lowers the length, all others must be asked again.
+
+#### 15.4 You write: `common_hit` (15 minutes)
+
+`groups` and `saved` are lists of equal length: `saved[i]` is the set of places of `groups[i]`. Return the longest length after which all groups can continue, at most `limit` and in whole steps, or 0. Let your `longest` do the work: ask each group about no more than the shortest answer so far.
+
+*Test it first* (optional, 10 minutes): write two lanes on which a version that asks each group only once is wrong.
+"""
+
+
+# %%
+def test_common_hit(common_hit):
+    """Fail if `common_hit` is wrong."""
+    raise NotImplementedError
+    assert common_hit([Group("state", 4)], [{4}], 9, 4) == 4
+
+
+catch("15.4 common_hit", test_common_hit)
+
+
+# %%
+def common_hit(groups, saved, limit, step):
+    """Return the longest length after which all groups can continue."""
+    raise NotImplementedError  # delete this line; about 6 lines to write
+
+
+common_hit = check("15.4 common_hit", common_hit)
+
+# %%
+play(sliding_line(GROUPS, SAVED, limit=24, step=4))
+
+# %% [markdown]
+"""
+Isn't this prompt an exception? Let's take random blocks, and compare with the smallest of the three answers:
+"""
+
+# %%
+import random
+
+chance, wrong = random.Random(15), 0
+for _ in range(2000):
+    groups = [
+        Group(g.keeps, chance.randint(1, 4), chance.randint(2, 12)) for g in GROUPS
+    ]
+    ends = [range(group.block, 49, group.block) for group in groups]
+    saved = [{end for end in each if chance.random() < 0.8} for each in ends]
+    alone = [longest(*lane, 48, grid(groups)) for lane in zip(groups, saved)]
+    wrong += min(alone) != common_hit(groups, saved, 48, grid(groups))
+print(f"the smallest answer is too long in {wrong} of 2000 cases")
+
+# %% [markdown]
+"""
+### Step 5: save states where somebody comes back
+
+Where will a state be used? At two places. The first is the end of the prompt, because the same prompt may come again, or one that continues it, such as the next turn of a chat. The second is the **junction**, where two prompts diverge: other prompts may begin with the shared part, too. When the first prompt is computed, nobody knows where the next one will leave it. But when the second prompt comes, its full layers find more than the hit, and where their match ends is the junction.
+
+Five prompts begin with the same 40 tokens and then differ. They come one after the other, to an empty cache with plenty of memory. How many of the five find the shared beginning?
+"""
+
+# %%
+guess("15.d", "how many of the five prompts find the shared beginning?", None)
+
+# %%
+cache = LayerCache(GROUPS, room=1000, keep=checkpoints)
+prompts = [tuple([7] * 40 + [reader] * 21) for reader in range(5)]
+found = [cache.serve(prompt) for prompt in prompts]
+fold("15.d", sum(hit > 0 for hit in found), f"tokens found: {found}")
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+The first prompt saves a state only at its own end. The second finds keys and values of 40 tokens, but no state there, so it computes everything again. On the way, it saves a state at the junction, and all later ones continue from there.
+
+</details>
+
+#### 15.5 You write: `checkpoints` (10 minutes)
+
+A prompt of `length` tokens is computed from `hit` on, a multiple of `step`. Its full layers alone found `fork` tokens (0 if no more than the hit). Return the list of places whose states to save, in order and each once. These are the last place on the grid from which the same prompt could continue (its last token is always computed), and the fork, rounded down to the grid. Leave out places up to the hit, because the computation starts there.
+"""
+
+
+# %%
+def checkpoints(length, hit, fork, step):
+    """Return the places whose states to keep, in order."""
+    raise NotImplementedError  # delete this line; about 2 lines to write
+
+
+checkpoints = check("15.5 checkpoints", checkpoints)
+
+# %%
+print("first sibling: ", checkpoints(61, 0, 0, 4))
+print("second sibling:", checkpoints(61, 0, 40, 4))
+print("third sibling: ", checkpoints(61, 40, 0, 4))
+
+# %% [markdown]
+"""
+Does the second place pay? Here are the percentages of tokens found with unlimited memory, in the agents' sessions, in chapter 13's chat, and in two made-up fan-outs, where 30 prompts each share 20,000 tokens and then have 96 or 1,600 tokens of their own:
+"""
+
+# %%
+print(f"{'':24}", *(f"{rule:>20}" for rule in RULES[-2:]))
+for traffic in dict.fromkeys(row["traffic"] for row in figures):
+    found = rates(traffic, None)
+    print(f"{traffic:24}", *(f"{found[rule]:18.1f} %" for rule in RULES[-2:]))
+
+# %% [markdown]
+"""
+Junctions hardly matter in the real traffic, whose prompts mostly continue earlier ones. (The agents' trace also hides what two sessions share.) They pay where many prompts branch off, and only if their own parts are longer than a block. Shorter ones end in the same block, so *ends* already saves a state near the junction.
+
+### Step 6: stop for a state
+
+A prompt is computed in chunks (chapter 08), and each chunk passes through all layers at once. Inside a chunk, the states exist only for a moment in the middle of the computation; there is something to save only where a chunk ends. So a chunk must end at each place that `checkpoints` chose.
+
+Tokens 0 to 24 are computed in chunks of at most 8 tokens, three in all. How many chunks does it take with stops at 12 and 20?
+"""
+
+# %%
+guess("15.e", "how many chunks does it take with stops at 12 and 20?", None)
+
+# %%
+ends = chunks(0, 24, 8, [12, 20])
+fold("15.e", len(ends), f"the chunks end at {ends}")
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+A chunk that stops early moves all later ones: after 12, the next one reaches 20 in one go.
+
+</details>
+
+#### 15.6 You write: `chunks` (10 minutes)
+
+Compute the tokens from `start` up to `end`. Return a list of the places where the chunks end, in order; the last one is `end`. A chunk has at most `most` tokens, and one must end at each place in the sorted list `stops` between `start` and `end`. Some stops may be outside: ignore these. Take as few chunks as you can. If `start` is `end`, there is no chunk.
+"""
+
+
+# %%
+def chunks(start, end, most, stops):
+    """Return where each chunk ends, from `start` to `end`, with one at each stop."""
+    raise NotImplementedError  # delete this line; about 5 lines to write
+
+
+chunks = check("15.6 chunks", chunks)
+
+# %%
+from itertools import pairwise
+
+from minikv.course.pictures.cells import strips
+
+rows = []
+for name, stops in ("no stops", []), ("12 and 20", [12, 20]):
+    ends = [0, *chunks(0, 24, 8, stops)]
+    sizes = [end - start for start, end in pairwise(ends)]
+    parts = [(str(at), size, "computed", str(size)) for at, size in zip(ends, sizes)]
+    rows.append((name, parts, f"{len(parts)} chunks"))
+strips(rows, size=18)
+
+# %% [markdown]
+"""
+So a state costs more than its memory: often it costs one more pass through the model, which reads all weights again.
+
+### Step 7: compute a window instead of keeping it
+
+Windows can be handled in another way. Save no windows at all, take the hit of the other groups, and compute the last tokens before it again, only to fill the windows. This is a **replay**.
+
+Take three windowed layers, on top of each other, with windows of 16. The next token reads itself and the 15 tokens before it, in each layer. How many tokens must be computed again so that everything it reads is *exactly* what it was before?
+"""
+
+# %%
+guess("15.f", "how many tokens must be computed again?", None)
+
+
+# %%
+import numpy as np
+
+rng = np.random.default_rng(0)
+Q, K, V = rng.normal(size=(3, 3, 16, 16)) / 4  # of three layers
+inputs = rng.normal(size=(200, 16))  # of 200 tokens
+
+
+# %%
+
+
+def keys_from(start, window=16):
+    """Return the keys of each layer, if tokens are computed from `start` on."""
+    x, keys = inputs[start:], []
+    for q, k, v in zip(Q, K, V):
+        keys.append(x @ k)
+        rows = []
+        for at in range(len(x)):
+            seen = slice(max(0, at - window + 1), at + 1)
+            weights = np.exp(x[at] @ q @ keys[-1][seen].T)
+            rows.append(weights @ (x @ v)[seen] / weights.sum())
+        x = x + np.tanh(rows)
+    return keys
+
+
+# %%
+def error(count):
+    """Return the largest error in the last 15 keys, after `count` tokens again."""
+    pairs = zip(keys_from(0), keys_from(200 - count))
+    return max(np.abs(old[-15:] - new[-15:]).max() for old, new in pairs)
+
+
+# %%
+counts = [15, 16, 30, 32, 44, 45, 48]
+errors = {count: round(float(error(count)), 4) for count in counts}
+enough = min(count for count in counts if not errors[count])
+fold("15.f", enough, f"the largest error by the number of tokens: {errors}")
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+The first layer's keys come from the tokens alone, so 15 tokens are enough for them. The third layer's keys come from the output of the second, which needs 15 tokens more to be exact, and that of the first needs another 15.
+
+</details>
+
+#### 15.7 You write: `replay_start` (5 minutes)
+
+Return the place from which tokens must be computed again, so that `layers` windowed layers on top of each other are exact after `hit` tokens. A window is at least 1 and counts the token that reads. A prompt has no tokens before 0.
+"""
+
+
+# %%
+def replay_start(hit, window, layers):
+    """Return where to start again, so that windowed layers are exact after `hit`."""
+    raise NotImplementedError  # delete this line; about 1 line to write
+
+
+replay_start = check("15.7 replay_start", replay_start)
+
+# %%
+print("three layers, window of 16:", 200 - replay_start(200, 16, 3), "tokens again")
+print("40 layers, window of 1,024:", 100_000 - replay_start(100_000, 1024, 40))
+
+# %% [markdown]
+"""
+In a real model, this is too many. So where vLLM replays, for DeepSeek-V4.1, it computes only *one* window again: {{engines 15-replay}}. In our small model, that would be the error after 16 tokens. This is the exception of chapter 08: there, an answer may change because of a hit.
+
+### All together
+
+`LayerCache` serves a prompt with your functions. A block of a full group and a block of a state take the same room, and the least recently used block goes first.
+"""
+
+# %%
+source(LayerCache.serve, LayerCache.saved)
+
+# %% [markdown]
+"""
+Sixty questions about six books come in random order; each begins with the same 40 tokens, followed by 40 tokens about its book and 21 of its own. There is one group of full layers and three of states:
+"""
+
+
+# %%
+def every_block(length, hit, fork, step):
+    return list(range(hit + step, length, step))
+
+
+def only_ends(length, hit, fork, step):
+    return checkpoints(length, hit, 0, step)
+
+
+# %%
+questions = [tuple([7] * 40 + [n % 6] * 40 + [n] * 21) for n in range(100, 160)]
+random.Random(15).shuffle(questions)
+hybrid = [Group("full", 4), *[Group("state", 4)] * 3]
+for room in 2000, 100:
+    for keep in every_block, only_ends, checkpoints:
+        cache = LayerCache(hybrid, room, keep)
+        hits = sum(map(cache.serve, questions))
+        states = sum(number == 1 for number, _ in cache.blocks)
+        print(f"{room:4} blocks, {keep.__name__:11} {hits:4} found, {states:3} states")
+
+# %% [markdown]
+"""
+With little memory, seven states more per sixty prompts are worth more than hundreds.
+
+## The same in `minikv`
+
+`KVLayers` reads a model's `config.json` (chapter 01). Its `smallest_prefix` is your `block_for_state`:
+"""
+
+# %%
+for name in (NEXT, "nemotron-nano-9b-v2"):
+    for dtype in ("fp32", "bf16"):
+        layers = KVLayers.from_config(name, state_dtype=dtype)
+        full, state = layers.groups
+        sizes = state.state // state.layers, full.per_token // full.layers
+        assert block_for_state(*sizes) == layers.smallest_prefix
+        print(f"{name}, sums in {dtype}: {layers.smallest_prefix:,} tokens")
+
+# %%
+# TODO: the package's LayeredManager against LayerCache on random prompts
+
+# %% [markdown]
+"""
+## Play
+
+Save *one* block more, and watch where the line stops. In the running example, five blocks are missing: two windows and three states. How many of the five would change nothing if only that one were saved?
+"""
+
+# %%
+number, place = 2, 12  # the lane (0, 1 or 2) and the place of one more block
+more = [places | {place} if i == number else places for i, places in enumerate(SAVED)]
+play(sliding_line(GROUPS, more, limit=24, step=4))
+
+# %%
+guess("15.g", "how many of the five missing blocks would change nothing?", None)
+
+# %%
+hits = {}
+for number, group in enumerate(GROUPS):
+    for end in set(ENDS) - SAVED[number]:
+        more = [s | {end} if i == number else s for i, s in enumerate(SAVED)]
+        hits[f"{group.keeps} {end}"] = common_hit(GROUPS, more, 24, 4)
+same = [hit for hit in hits.values() if hit == common_hit(GROUPS, SAVED, 24, 4)]
+fold("15.g", len(same), f"the hit with one block more: {dict(sorted(hits.items()))}")
+
+# %% [markdown]
+"""
+## More to try
+
+#### 15.8 Design: which states to drop?
+
+A long chat leaves a state at the end of each turn. `path` lists their places, in order, and at most `cap` (at least 1) should stay. The last state is for the next turn, and the places in the set `forks` are junctions, so all of these stay, even if they are more than `cap`. Of the others, those near the beginning are worth the least. Write `states_to_drop(path, forks, cap)`, which returns the list of places to drop, in order. {{engines 15-cap}} does this.
+"""
+
+
+# %%
+def states_to_drop(path, forks, cap):
+    raise NotImplementedError  # delete this line; about 2 lines to write
+
+
+check("15.8 states_to_drop", states_to_drop)
+
+# %% [markdown]
+"""
+<details><summary>Hint</summary>
+
+List what may go first. Then take as many from its beginning as are too many in all.
+
+</details>
+
+<details><summary>Solution</summary>
+
+```python
+def states_to_drop(path, forks, cap):
+    spare = [at for at in path[:-1] if at not in forks]
+    return spare[: max(0, len(path) - cap)]
+```
+
+</details>
+
+#### 15.9 Bug hunt: the smallest answer
+
+This function asks each group once and takes the minimum. Return `(groups, saved, limit)` for which it promises too much: a list of groups, a list with a set of places for each, and a limit. Can you do it with two saved places in all?
+"""
+
+# %%
+careless("15.9")
+
+
+# %%
+def lanes_that_expose_it():
+    raise NotImplementedError  # delete this line, and change the places
+    groups = [Group("full", 4), Group("state", 4)]
+    return groups, [{4, 8}, {8}], 8
+
+
+check("15.9 careless_hit", lanes_that_expose_it)
+
+# %% [markdown]
+"""
+<details><summary>Hint</summary>
+
+Full layers that can continue somewhere can also continue anywhere before. States can't, and neither can windows. Let two groups have different gaps.
+
+</details>
+
+<details><summary>Solution</summary>
+
+```python
+def lanes_that_expose_it():
+    groups = [Group("state", 4), Group("state", 8)]
+    return groups, [{4, 16}, {8}], 16
+```
+
+</details>
+
+## What it cost
+
+Blocks are large, so short prompts find nothing, and a hit ends at a place of the grid. A prompt may find less than its full layers have, and one prompt has to pay before others can use a junction. Each state takes memory for thousands of tokens, and often a pass through the model.
+
+There is a third invariant: a state must belong to *exactly* its place. A key or value from the wrong place would be one wrong token of many. A state that is one token too long has added this token to everything that follows, and no check of a length will notice.
+
+## In real engines
+
+{{engines 15|`needs`; `common_hit`; `checkpoints`}}
+
+The two engines with such models do the same in different ways:
+
+| | vLLM | SGLang |
+|---|---|---|
+| index | {{engines 15-vllm-index}} | {{engines 15-sglang-index}} |
+| agreement | {{engines 15-vllm-agree}} | {{engines 15-sglang-agree}} |
+| junction | {{engines 15-vllm-junction}} | {{engines 15-sglang-junction}} |
+| states of answers | {{engines 15-vllm-answers}} | {{engines 15-sglang-answers}} |
+| evicted first | {{engines 15-vllm-order}} | {{engines 15-sglang-order}} |
+
+## Recap
+
+A request can continue only where all groups of layers can, and this may be far before the smallest of their answers, so they have to be asked again until nobody lowers the length. A state weighs as much as thousands of tokens and exists only where a chunk ends, so it is saved only where somebody comes back: at the end of a prompt, and at a junction. A window can also be computed again, but exactly only with as many tokens as all windowed layers reach back together.
+
+**Check yourself**
+
+1. A model has full layers and one group of states. Why is one round enough for `common_hit`?
+2. All states are saved at all places. Why does the hit rate fall?
+3. From chapter 12: which tokens of a path lose their windows first, and what must stay?
+4. From chapter 10: why is the key of a block enough to know the whole prefix before it?
+
+<details><summary>Answers</summary>
+
+1. Full layers that can continue after some length can continue after any shorter one, so they never lower the answer of the states.
+2. The states take most of the memory, so keys and values that somebody would use are evicted.
+3. Those at the beginning. The last window of a leaf must stay.
+4. It is a hash of the block's tokens and the key before it.
+
+</details>
+
+**Read on**: [Marconi, prefix caching for hybrid models](https://arxiv.org/abs/2411.19379) · [Gated Delta Networks](https://arxiv.org/abs/2412.06464) · [vLLM's hybrid KV cache manager](https://docs.vllm.ai/en/latest/design/hybrid_kv_cache_manager.html)
+"""
