@@ -432,11 +432,11 @@ for count in (1, 10, 100):
 
 # %% [markdown]
 """
-Keeping less has its price: a request can reuse a cached prefix only if every layer still has what it needs. A layer with a window needs the last tokens of the prefix, and a recurrent layer needs its state at exactly the end of the prefix.
+Keeping less has its price: a request can reuse a cached prefix only if every layer still has what it needs ([chapter 15](15_layers_that_disagree.ipynb)).
 
 ### The end of the second half
 
-MLA and fewer bits make a token smaller, and a full window or a state takes a fixed amount per sequence. Chapter 12 builds a cache for windows.
+MLA and fewer bits make a token smaller, and a full window or a state takes a fixed amount per sequence. Chapter 12 builds a cache for windows, and chapter 15 one for all kinds of layers together.
 
 ## Play
 

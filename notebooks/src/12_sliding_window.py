@@ -484,7 +484,7 @@ Each node has one more small object, and a lock walks over the nodes of its wind
 
 A new invariant is also at risk: every window slot belongs to exactly one token or is free. `make_room` and `heal` move window slots between tokens, and a mistake there could leave one with two owners or with none.
 
-[Which one do I choose?](which_design.ipynb) compares this design with the others.
+[Which one do I choose?](which_design.ipynb) compares this design with the others. If some layers keep a state, there is one more to see: [chapter 15](15_layers_that_disagree.ipynb).
 
 ## In real engines
 

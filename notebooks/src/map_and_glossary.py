@@ -16,7 +16,8 @@ An arrow leads from a chapter to the next one that needs it.
                     │     ├→ 12  │       layers that forget
                     │     └→ 13  │       eviction policies on real traffic
                     └──────→ 11 ←┤       answers that share their beginning
-                             14 ←┘       a second tier in host memory, with 06 and 13
+                             14 ←┤       a second tier in host memory, with 06 and 13
+                             15 ←┘       layers that disagree, with 12
 ```
 
 | chapter | question | needs |
@@ -36,6 +37,7 @@ An arrow leads from a chapter to the next one that needs it.
 | [12 sliding window](12_sliding_window.ipynb) | What if a layer forgets? | 02 to 05 |
 | [13 policies and traces](13_policies_and_traces.ipynb) | Which policy wins on real traffic? | 05 |
 | [14 tiers](14_tiers.ipynb) | Where does evicted KV go? | 02, 04 to 06, 10, 13 |
+| [15 layers that disagree](15_layers_that_disagree.ipynb) | What if the layers of one model disagree? | 10, 12 |
 | [Which one do I choose?](which_design.ipynb) | six designs, five situations | – |
 
 ## A fast track
@@ -54,6 +56,7 @@ If you serve models and want to understand an engine without building all of it,
 | 10 | 10.1 `block_keys`, 10.2 `longest_hit` | why hits come in whole blocks |
 | 12 | 12.1 `valid_length`, 12.2 `hold` | what sliding windows change |
 | 14 | 14.1 `worth_loading`, 14.2 `host_victim` | when host memory pays off |
+| 15 | 15.3 `longest`, 15.4 `common_hit` | why a model with states finds less than it has |
 
 The separate package `minikv-tools` answers questions like these for your own logs.
 
@@ -143,4 +146,9 @@ The separate package `minikv-tools` answers questions like these for your own lo
 | write policy | the rule that says when a block is copied to the next tier | 14 |
 | write-back | a write policy: a block is copied when it is evicted | 14 |
 | write-through | a write policy: a block is copied as soon as it is computed | 14 |
+| group | the layers of a model that keep the same | 15 |
+| state | the sum that a recurrent layer keeps in place of tokens; its size is fixed | 15 |
+| grid | the places where a block of every group of layers ends | 15 |
+| junction | the place where a prompt leaves an earlier one | 15 |
+| replay | computing the last tokens before a hit again, to fill the windows | 15 |
 """

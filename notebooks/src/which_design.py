@@ -171,7 +171,7 @@ Rows need no page table, because token 17 of a sequence is at position 17 of its
 
 ## One table
 
-Start with the radix tree: it finds the longest shared prefix at any token, and it takes the least memory of the six. Choose another design when you need something that this tree does not have.
+Start with the radix tree: it finds the longest shared prefix at any token, and it takes the least memory of the six. Choose another design when you need something that this tree does not have. (Blocks for each group, from chapter 15, go with any index, so they are not one of the six.)
 
 | you need | choose | because | the price |
 |---|---|---|---|
@@ -179,6 +179,7 @@ Start with the radix tree: it finds the longest shared prefix at any token, and 
 | names that are the same on every server | hashed blocks (10) | a key depends only on tokens | only whole pages; an entry per page; the hash must be strong |
 | many answers, beams or drafts from one prompt | copy on write (11), on top of any index | forks copy nothing until somebody writes | a count per page; only running requests share |
 | layers that forget | the tree with windows (12) | frees old windows, keeps the rest | two pools, and a lock with a receipt |
+| layers that keep a state | blocks for each group of layers (15) | continues where all groups can | large blocks; states weigh a lot |
 | arrays of a fixed shape, a few users | rows (09) | no page table | a shared prefix is copied; rows are as long as the longest sequence |
 | very little code, for a first engine | token trie (09) | one node per token, no splits | an object per token or page |
 
