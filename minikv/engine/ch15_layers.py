@@ -59,13 +59,13 @@ class LayerCache:
 
 # %% 15.1 block_for_state
 def block_for_state(state_bytes, token_bytes, kernel=16):
-    """Return the fewest tokens, a multiple of `kernel`, that weigh at least as much as a state."""
+    """Return the fewest tokens, in whole kernels, that weigh as much as a state."""
     return kernel * -(-state_bytes // (kernel * token_bytes))
 
 
 # %% 15.2 needs
 def needs(group, length):
-    """Return the places whose blocks `group` must find to continue after `length` tokens, in order."""
+    """Return the places whose blocks `group` must find to continue, in order."""
     if group.keeps == "state":
         return [length]
     first = 0
@@ -76,7 +76,7 @@ def needs(group, length):
 
 # %% 15.3 longest
 def longest(group, saved, limit, step):
-    """Return the longest length, up to `limit` and in whole steps, after which `group` can continue."""
+    """Return the longest length, in whole steps, after which `group` can continue."""
     for length in range(limit // step * step, 0, -step):
         if saved.issuperset(needs(group, length)):
             return length
@@ -96,14 +96,14 @@ def common_hit(groups, saved, limit, step):
 
 # %% 15.5 checkpoints
 def checkpoints(length, hit, fork, step):
-    """Return the places whose state to keep when a prompt of `length` tokens is computed from `hit` on, in order."""
+    """Return the places whose states to keep, in order."""
     wanted = {(length - 1) // step * step, fork // step * step}
     return sorted(at for at in wanted if at > hit)
 
 
 # %% 15.6 chunks
 def chunks(start, end, most, stops):
-    """Return where each chunk from `start` to `end` ends: after `most` tokens at most, and at each of the stops."""
+    """Return where each chunk ends, from `start` to `end`, with one at each stop."""
     ends = []
     while start < end:
         start = min([end, start + most, *[at for at in stops if at > start]])
@@ -113,5 +113,5 @@ def chunks(start, end, most, stops):
 
 # %% 15.7 replay_start
 def replay_start(hit, window, layers):
-    """Return from where to compute again, so that so many windowed layers are exact from `hit` on."""
+    """Return where to start again, so that windowed layers are exact after `hit`."""
     return max(0, hit - layers * (window - 1))

@@ -10,7 +10,7 @@ Many recent models keep different things in different layers: some layers keep a
 
 **In this notebook already** the classes `Group` and `LayerCache` and the function `grid`, which call your functions.
 
-Here is where we are going. A cached prompt comes again. Each *lane* is a group of layers, and each box is a block of four tokens, named after the place where it ends. Dashed blocks are missing. Step through the film: the line stands where the request would continue, and it slides left until all lanes agree.
+Here is where we are going. A cached prompt comes again. Each *lane* is a group of layers, and each box is a block, named after the place where it ends. Dashed blocks are missing. Step through the film: the line stands where the request would continue, and it slides left until all lanes agree.
 """
 
 # %%
@@ -118,7 +118,7 @@ The first number is known from bug reports: {{engines 15-528}}. Their authors ha
 
 ### Step 2: three kinds of layers, three answers
 
-This prompt runs through the rest of the chapter. It has 25 tokens and comes again. The last one must be computed in any case (chapter 04), so at most 24 are of use. Some blocks have been evicted, and some states were never saved:
+This prompt runs through the rest of the chapter. It has 25 tokens and comes again. The last one must be computed in any case (chapter 02), so at most 24 are of use. Some blocks have been evicted, and some states were never saved:
 """
 
 # %%
@@ -155,7 +155,7 @@ Five tokens reach back into a second block. After 20 tokens, they are tokens 16 
 | a group that keeps | needs, to continue after `length` tokens |
 |---|---|
 | `"full"` | all blocks up to there |
-| `"window"` | each block that has one of the last `group.window` − 1 tokens; none if that is no token |
+| `"window"` | each block that has one of the last `group.window` − 1 tokens (none if this is 0) |
 | `"state"` | the one block that ends there |
 
 #### 15.2 You write: `needs` (10 minutes)
@@ -184,7 +184,7 @@ Groups may have blocks of different lengths, but all of them can continue only w
 """
 
 # %%
-for blocks in (4, 4, 4), (4, 6), (128, 4096, 32, 2, 8):
+for blocks in (16, 16), (16, 24), (128, 4096, 32, 2, 8):
     step = grid([Group("full", block) for block in blocks])
     print(f"blocks of {', '.join(map(str, blocks))} tokens: steps of {step:,}")
 
@@ -214,11 +214,11 @@ for group, places in zip(GROUPS, SAVED):
 """
 ### Step 4: agree
 
-Look at the three lanes of step 2 again. Alone, they could continue after 24, 20 and 24 tokens. After how many tokens can they continue *together*?
+Look at the three lanes of step 2 again. Alone, they could continue after 24, 20 and 24 tokens. How long is the longest prefix from which they can continue *together*?
 """
 
 # %%
-guess("15.c", "after how many tokens can all three continue together?", None)
+guess("15.c", "how long is the prefix from which all three can continue?", None)
 
 # %%
 together = common_hit(GROUPS, SAVED, 24, 4)
@@ -295,7 +295,7 @@ Five prompts begin with the same 40 tokens and then differ. They come one after 
 guess("15.d", "how many of the five prompts find the shared beginning?", None)
 
 # %%
-cache = LayerCache(GROUPS, room=1000, keep=checkpoints)
+cache = LayerCache(GROUPS, 1000, checkpoints)
 prompts = [tuple([7] * 40 + [reader] * 21) for reader in range(5)]
 found = [cache.serve(prompt) for prompt in prompts]
 fold("15.d", sum(hit > 0 for hit in found), f"tokens found: {found}")
@@ -439,9 +439,9 @@ def error(count):
 
 
 # %%
-counts = [15, 16, 30, 32, 44, 45, 48]
+enough = min(count for count in range(15, 60) if error(count) < 1e-9)
+counts = [enough // 3, enough // 3 + 1, enough // 3 * 2, enough - 1, enough]
 errors = {count: round(float(error(count)), 4) for count in counts}
-enough = min(count for count in counts if not errors[count])
 fold("15.f", enough, f"the largest error by the number of tokens: {errors}")
 
 # %% [markdown]
@@ -480,11 +480,11 @@ In a real model, this is too many. So where vLLM replays, for DeepSeek-V4.1, it 
 """
 
 # %%
-source(LayerCache.serve, LayerCache.saved)
+source(LayerCache.serve)
 
 # %% [markdown]
 """
-Sixty questions about six books come in random order; each begins with the same 40 tokens, followed by 40 tokens about its book and 21 of its own. There is one group of full layers and three of states:
+Sixty questions about six topics come in random order. Each has 40 tokens that all share, 40 about its topic, and 21 of its own. There is one group of full layers and three of states:
 """
 
 
@@ -493,8 +493,12 @@ def every_block(length, hit, fork, step):
     return list(range(hit + step, length, step))
 
 
-def only_ends(length, hit, fork, step):
+def ends_only(length, hit, fork, step):
     return checkpoints(length, hit, 0, step)
+
+
+def with_forks(length, hit, fork, step):
+    return checkpoints(length, hit, fork, step)
 
 
 # %%
@@ -502,7 +506,7 @@ questions = [tuple([7] * 40 + [n % 6] * 40 + [n] * 21) for n in range(100, 160)]
 random.Random(15).shuffle(questions)
 hybrid = [Group("full", 4), *[Group("state", 4)] * 3]
 for room in 2000, 100:
-    for keep in every_block, only_ends, checkpoints:
+    for keep in every_block, ends_only, with_forks:
         cache = LayerCache(hybrid, room, keep)
         hits = sum(map(cache.serve, questions))
         states = sum(number == 1 for number, _ in cache.blocks)
@@ -533,11 +537,11 @@ for name in (NEXT, "nemotron-nano-9b-v2"):
 """
 ## Play
 
-Save *one* block more, and watch where the line stops. In the running example, five blocks are missing: two windows and three states. How many of the five would change nothing if only that one were saved?
+In the running example, five blocks are missing: two of the windowed lane and three states. Save another block, and watch where the line stops. How many of the five would change nothing if they were the only one saved?
 """
 
 # %%
-number, place = 2, 12  # the lane (0, 1 or 2) and the place of one more block
+number, place = 2, 12  # the lane (0, 1 or 2) and the place of another block
 more = [places | {place} if i == number else places for i, places in enumerate(SAVED)]
 play(sliding_line(GROUPS, more, limit=24, step=4))
 
