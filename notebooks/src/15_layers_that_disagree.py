@@ -2,7 +2,7 @@
 """
 # 15 · What if the layers of one model disagree?
 
-Many recent models keep different things in different layers: some layers keep all tokens, some the last few, and some a single sum of the whole text. A request can continue from a cached prefix only if *all* layers can. By the end of this chapter, your cache will find the longest such prefix and save only what is worth its memory. You will write seven functions, about twenty-five lines in all.
+In many recent models, some layers keep all tokens, some only the last few, and some a single sum of the whole text. A request can continue from a cached prefix only if *all* layers can. By the end of this chapter, your cache will find the longest such prefix, and save only what is worth its memory. You will write seven functions, about twenty-five lines in all.
 
 **After this chapter you will be able to** *find* the longest prefix from which all layers of a model can continue, *choose* the places whose states are worth keeping, and *say* what an engine risks when it computes a window again.
 
@@ -10,7 +10,7 @@ Many recent models keep different things in different layers: some layers keep a
 
 **In this notebook already** the classes `Group` and `LayerCache` and the function `grid`, which call your functions.
 
-Here is where we are going. A cached prompt comes again. Each *lane* is a group of layers, and each box is a block, named after the place where it ends. Dashed blocks are missing. Step through the film: the line stands where the request would continue, and it slides left until all lanes agree.
+Here is where we are going. A cached prompt comes again. Each *lane* is a group of layers, and each box is a block, named after the place where it ends; dashed blocks are missing. Step through the film: the line shows where the request would continue.
 """
 
 # %%
@@ -25,7 +25,7 @@ play(sliding_line(GROUPS, kept, limit=24, step=4))
 """
 ## The problem
 
-In Qwen3-Next, three of four layers are *recurrent*. Such a layer keeps no tokens. It adds each token to a sum of fixed size, its **state**, and no token can be taken out of a sum again. So a saved state helps only a prompt that continues at *exactly* the place where it was saved. To be safe, somebody saves the states at the end of every block. After all, a state is only one sum. How much is that?
+In Qwen3-Next, three of four layers are *recurrent*: they keep no tokens, but add each one to a sum of fixed size, their **state**. No token can be taken out of a sum again, so a saved state helps only a prompt that continues at *exactly* the place where it was saved. To be safe, somebody saves the states after every block. How much is that?
 """
 
 # %%
@@ -43,7 +43,7 @@ print(f"{recurrent.layers} recurrent layers: {heads} heads × {side} × {side} s
 
 # %% [markdown]
 """
-The first line is what one token takes, and the second is what all states take at one place. The states of one place weigh as much as the keys and values of how many tokens, to the nearest thousand?
+The first line is one token, and the second is all states at one place. These states weigh as much as the keys and values of how many tokens, to the nearest thousand?
 """
 
 # %%
@@ -65,7 +65,7 @@ A token leaves two short vectors per head, but a state has a whole square of sum
 
 </details>
 
-Now replay chapter 13's coding agents, here all of their sessions, started within eight hours. The model is built like Qwen3-Next: a block has 576 tokens, and the states of one place fill three blocks. There is memory for 6,000 blocks, and four rules say where to save states:
+Now replay all sessions of chapter 13's coding agents, which start within eight hours. A block has 576 tokens, and the states of one place fill three blocks, as in Qwen3-Next. There is memory for 6,000 blocks. Where should states be saved?
 """
 
 # %%
@@ -84,17 +84,17 @@ for rule, percent in rates("agents", 6000).items():
 
 # %% [markdown]
 """
-*Full attention alone* is what a model without states would find. A state after each block is the worst rule by far: with each block come three blocks of states, so only a quarter of the memory is left for keys and values, and hardly any of these states is ever used. (No engine does this by default; {{engines 15-each-chunk|an option of vLLM}} comes close to *each chunk*, a state every 8,192 tokens.) *Ends* saves one state per prompt.
+*Full attention alone* is what a model without states would find. A state after *each block* is by far the worst: it takes three quarters of the memory, and hardly any of these states is ever used. (No engine does this by default. {{engines 15-each-chunk|An option of vLLM}} comes close to *each chunk*, one state per 8,192 tokens.) *Ends* saves one state per prompt.
 
 ## Build it
 
 ### Step 1: blocks of equal bytes
 
-A **group** is a set of layers that keep the same. An engine wants one pool for all groups, in which each page can hold a block of any of them. So all blocks must have the same number of bytes (chapter 01). Keys and values can be cut into blocks of any length, but a state can't be cut. So the blocks of the full layers grow until they weigh as much as a state, layer for layer.
+A **group** is a set of layers that keep the same. An engine wants one pool for all groups, whose pages can hold a block of any group, so all blocks need the same number of bytes (chapter 01). But a state can't be cut into blocks. So the blocks of the full layers grow until they weigh as much as a state, layer for layer.
 
 #### 15.1 You write: `block_for_state` (5 minutes)
 
-`state_bytes` is the size of one layer's state, and `token_bytes` is the size of one token's keys and values in one full layer. Return the fewest tokens that weigh at least as much as the state. The program that reads the blocks, the kernel, takes only multiples of `kernel` tokens, so return such a multiple. All numbers are whole and may be large, so be exact.
+`state_bytes` is the size of one layer's state, and `token_bytes` is the size of one token's keys and values in one full layer. Return the fewest tokens that weigh at least as much as the state and are a multiple of `kernel`, because the program that reads the blocks, the kernel, takes only such multiples. All numbers are whole and may be large, so be exact.
 """
 
 
@@ -116,7 +116,7 @@ Qwen3.5 4B has states like those of Qwen3-Next, but twice the KV heads. Users kn
 
 ### Step 2: three kinds of layers, three answers
 
-This prompt runs through the rest of the chapter. It has 25 tokens and comes again. The last one must be computed in any case (chapter 02), so at most 24 are of use. Some blocks have been evicted, and some states were never saved:
+This prompt of 25 tokens runs through the rest of the chapter. Its last token is always computed (chapter 02), so at most 24 are of use. Some of its blocks have been evicted, and some states were never saved:
 """
 
 # %%
@@ -196,7 +196,7 @@ One model had blocks of 128, 4,096, 32, 2 and 8 tokens, so nothing below 4,096 e
 
 #### 15.3 You write: `longest` (10 minutes)
 
-Return the longest length after which this one group can continue, or 0 if there is none. It is at most `limit` and a multiple of `step`, the grid's. `saved` is the set of the places where the group has a block, and your `needs` says which ones it must have. Begin at the limit, and stop at the first length that works.
+Return the longest length after which this one group can continue: at most `limit`, a multiple of `step` (the grid's), or 0 if there is none. `saved` is the set of places where the group has a block, and your `needs` says which ones it must have. Begin at the limit, and stop at the first length that works.
 """
 
 
@@ -216,7 +216,7 @@ for group, places in zip(GROUPS, SAVED):
 """
 ### Step 4: agree
 
-Look at the three lanes of step 2 again. Alone, they could continue after 24, 20 and 24 tokens. How long is the longest prefix from which they can continue *together*?
+Alone, the three lanes could continue after 24, 20 and 24 tokens. How long is the longest prefix from which they can continue *together*?
 """
 
 # %%
@@ -234,7 +234,7 @@ At 20, the smallest of the three answers, no state is saved, so the recurrent la
 
 </details>
 
-A group that could continue after 24 tokens doesn't have to be able to continue after 20. So when one group lowers the length, all others must be asked again.
+A group that can continue after 24 tokens may not be able to after 20. So when one group lowers the length, all others must be asked again.
 
 #### 15.4 You write: `common_hit` (15 minutes)
 
@@ -267,7 +267,7 @@ play(sliding_line(GROUPS, SAVED, limit=24, step=4))
 
 # %% [markdown]
 """
-Isn't this prompt an exception? Let's take random blocks, and compare with the smallest of the three answers:
+Is this prompt an exception? Here are random ones:
 """
 
 # %%
@@ -284,7 +284,7 @@ print(f"the smallest answer is too long in {wrong} of 2000 cases")
 """
 ### Step 5: save states where somebody comes back
 
-Where will a state be used? At two places. The first is the end of the prompt, because the same prompt may come again, or one that continues it, such as the next turn of a chat. The second is the **junction**, where two prompts diverge: other prompts may begin with the shared part, too. When the first prompt is computed, nobody knows where the next one will leave it. But when the second prompt comes, its full layers find more than the hit, and where their match ends is the junction.
+Where will a state be used? First, at the end of the prompt: the same prompt may come again, or one that continues it, such as the next turn of a chat. Second, at a **junction**, where two prompts diverge, because others may share that beginning, too. When the first prompt is computed, nobody knows where the second will leave it. But then the second one comes, and its full layers find more than the hit: their match ends at the junction.
 
 Five prompts begin with the same 40 tokens and then differ. They come one after the other, to an empty cache with plenty of memory. How many of the five find the shared beginning?
 """
@@ -308,7 +308,7 @@ The first prompt saves a state only at its own end. The second finds keys and va
 
 #### 15.5 You write: `checkpoints` (10 minutes)
 
-A prompt of `length` tokens is computed from `hit` on, a multiple of `step`. Its full layers alone found `fork` tokens (0 if no more than the hit). Return the list of places whose states to save, in order and each once. These are the last place on the grid from which the same prompt could continue (its last token is always computed), and the fork, rounded down to the grid. Leave out places up to the hit, because the computation starts there.
+A prompt of `length` tokens is computed from `hit` on, a multiple of `step`. Its full layers alone found `fork` tokens (0 if no more than the hit). Return the list of places whose states to save, in order and without repeats: the last place on the grid from which the same prompt could continue, and the fork, rounded down to the grid. Leave out places up to the hit, where the computation starts.
 """
 
 
@@ -327,7 +327,7 @@ print("third sibling: ", checkpoints(61, 40, 0, 4))
 
 # %% [markdown]
 """
-Does the second place pay? Here are the percentages of tokens found with unlimited memory, in the agents' sessions, in chapter 13's chat, and in two made-up fan-outs, where 30 prompts each share 20,000 tokens and then have 96 or 1,600 tokens of their own:
+Does the junction pay? This is the share of tokens found with unlimited memory, for the agents, for chapter 13's chat, and for two made-up fan-outs, in which 30 prompts at a time share 20,000 tokens and then have 96 or 1,600 of their own:
 """
 
 # %%
@@ -338,11 +338,11 @@ for traffic in dict.fromkeys(row["traffic"] for row in figures):
 
 # %% [markdown]
 """
-Junctions hardly matter in the real traffic, whose prompts mostly continue earlier ones. (The agents' trace also hides what two sessions share.) They pay where many prompts branch off, and only if their own parts are longer than a block. Shorter ones end in the same block, so *ends* already saves a state near the junction.
+Junctions hardly matter in the real traffic, whose prompts mostly continue earlier ones. (The agents' trace also hides what two sessions share.) They pay where many prompts branch off, if their own parts are longer than a block. Otherwise the prompts end near the junction, and *ends* is enough.
 
 ### Step 6: stop for a state
 
-A prompt is computed in chunks (chapter 08), and each chunk passes through all layers at once. Inside a chunk, the states exist only for a moment in the middle of the computation; there is something to save only where a chunk ends. So a chunk must end at each place that `checkpoints` chose.
+A prompt is computed in chunks (chapter 08). Within a chunk, the states pass by in the middle of the computation, and only those at its end can be saved. So a chunk must end at each place that `checkpoints` chose.
 
 Tokens 0 to 24 are computed in chunks of at most 8 tokens, three in all. How many chunks does it take with stops at 12 and 20?
 """
@@ -364,7 +364,7 @@ A chunk that stops early moves all later ones: after 12, the next one reaches 20
 
 #### 15.6 You write: `chunks` (10 minutes)
 
-Compute the tokens from `start` up to `end`. Return a list of the places where the chunks end, in order; the last one is `end`. A chunk has at most `most` tokens, and one must end at each place in the sorted list `stops` between `start` and `end`. Some stops may be outside: ignore these. Take as few chunks as you can. If `start` is `end`, there is no chunk.
+The tokens from `start` to `end` are computed. Return the list of places where the chunks end, in order; the last one is `end`. A chunk has at most `most` tokens, and one ends at each place in the sorted list `stops` between `start` and `end` (ignore stops outside). Take as few chunks as possible, and none if `start` is `end`.
 """
 
 
@@ -389,13 +389,13 @@ strips(rows, size=18)
 
 # %% [markdown]
 """
-So a state costs more than its memory: often it costs one more pass through the model, which reads all weights again.
+So a state often costs one more pass through the model, too.
 
 ### Step 7: compute a window instead of keeping it
 
-Windows can be handled in another way. Save no windows at all, take the hit of the other groups, and compute the last tokens before it again, only to fill the windows. This is a **replay**.
+There is another way to handle windows: save none, take the hit of the other groups, and compute the last tokens before it again, only to fill the windows. This is a **replay**.
 
-Take three windowed layers, on top of each other, with windows of 16. The next token reads itself and the 15 tokens before it, in each layer. How many tokens must be computed again so that everything it reads is *exactly* what it was before?
+Take three windowed layers, on top of each other, with windows of 16. In each layer, the next token reads itself and the 15 tokens before it. How many tokens must be computed again so that all it reads is *exactly* as before?
 """
 
 # %%
@@ -474,11 +474,11 @@ for count in 16, 44, 45:
 
 # %% [markdown]
 """
-In a real model, this is too many. So where vLLM replays, for DeepSeek-V4.1, it computes only *one* window again: {{engines 15-replay}}. In our small model, that would be the error after 16 tokens. This is the exception of chapter 08: there, an answer may change because of a hit.
+With dozens of layers, this is too much. So where vLLM replays, it computes only *one* window again, here 16 tokens: {{engines 15-replay}}. This is the exception of chapter 08, where a hit may change an answer.
 
 ### All together
 
-`LayerCache` serves a prompt with your functions. A block of a full group and a block of a state take the same room, and the least recently used block goes first.
+`LayerCache` serves a prompt with your functions. All blocks take the same room, and the least recently used one goes first.
 """
 
 # %%
@@ -486,7 +486,7 @@ source(LayerCache.serve)
 
 # %% [markdown]
 """
-Sixty questions about six topics come in random order. Each has 40 tokens that all share, 40 about its topic, and 21 of its own. There is one group of full layers and three of states, as in Qwen3-Next. We compare your `checkpoints` with states at all places:
+Sixty questions come in random order. Each has 40 tokens that all share, 40 that a tenth of them share, and 21 of its own. As in Qwen3-Next, there are three groups of states per group of full layers. We compare your `checkpoints` with states at all places:
 """
 
 
@@ -551,7 +551,7 @@ With block 24 of the window, all three could continue after 24 tokens. State 20 
 
 #### 15.8 Design: which states to drop?
 
-A long chat leaves a state at the end of each turn. `path` lists their places, in order, and at most `cap` (at least 1) should stay. The last state is for the next turn, and the places in the set `forks` are junctions, so all of these stay, even if they are more than `cap`. Of the others, those near the beginning are worth the least. Write `states_to_drop(path, forks, cap)`, which returns the list of places to drop, in order. {{engines 15-cap}} does this.
+A long chat leaves a state at the end of each turn. `path` lists their places in order, and at most `cap` (at least 1) should stay. Always keep the last one, for the next turn, and those in the set `forks`, the junctions. Of the others, those near the beginning are worth the least. Write `states_to_drop(path, forks, cap)`, which returns the list of places to drop, in order. ({{engines 15-cap}})
 """
 
 
@@ -618,9 +618,9 @@ def lanes_that_expose_it():
 
 ## What it cost
 
-Blocks are large, so short prompts find nothing, and a hit ends at a place of the grid. A prompt may find less than its full layers have, and one prompt has to pay before others can use a junction. Each state takes memory for thousands of tokens, and often a pass through the model.
+Blocks are large, so short prompts find nothing. A prompt may find less than its full layers have, and the second one pays for a junction. Each state takes the memory of thousands of tokens, and often a pass through the model.
 
-There is a third invariant: a state must belong to *exactly* its place. A key or value from the wrong place would be one wrong token of many. A state that is one token too long has added this token to everything that follows, and no check of a length will notice.
+There is also a new invariant: a state belongs to *exactly* its place. One that is a token too late has added this token to everything that follows.
 
 ## In real engines
 
@@ -638,7 +638,7 @@ The two engines with such models do the same in different ways:
 
 ## Recap
 
-A request can continue only where all groups of layers can, and this may be far before the smallest of their answers, so they have to be asked again until nobody lowers the length. A state weighs as much as thousands of tokens and exists only where a chunk ends, so it is saved only where somebody comes back: at the end of a prompt, and at a junction. A window can also be computed again, but exactly only with as many tokens as all windowed layers reach back together.
+A request can continue only where all groups of layers can, and this may be far below the smallest of their answers, so they are asked again until nobody lowers the length. A state weighs as much as thousands of tokens and exists only where a chunk ends, so it is saved only where somebody comes back: at the end of a prompt, and at a junction. A window can be computed again instead, but it is exact only after as many tokens as all windowed layers reach back together.
 
 **Check yourself**
 
