@@ -222,7 +222,7 @@ class Scheduler:
             if (sequence := self._start(request)) is None:
                 break
             last = self._last_in_turn()
-            count = min(left, sequence.length - sequence.computed)
+            count = min(left, rest_of(request).num_tokens)
             chunks.append(ScheduledChunk(request, count, True))
             left -= count
         return chunks
