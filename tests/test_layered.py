@@ -8,11 +8,21 @@ from hypothesis import strategies as st
 from llamas import llama
 from nightly import by_day
 
-from minikv import Canary, CanaryError, CanaryModel, Engine, Scheduler
+from minikv import (
+    Canary,
+    CanaryError,
+    CanaryModel,
+    Engine,
+    LayeredManager,
+    LayeredStore,
+    OutOfPages,
+    PromptLookup,
+    Scheduler,
+    StatePool,
+    layered_llama,
+)
 from minikv.engine import engine_world
 from minikv.engine.ch15_layers import Group
-from minikv.manager.layered import LayeredManager, StatePool
-from minikv.serving.layered_llama import LayeredStore, layered_llama
 
 
 def prompts_of(dice, count, vocabulary):
@@ -29,13 +39,13 @@ def prompts_of(dice, count, vocabulary):
 def served(dice, seed):
     """An engine with little room after it has served 14 prompts, a few of them aborted, and its requests."""
     model, page = layered_llama(llama(seed, num_hidden_layers=4)), dice.choice([1, 2, 4])
-    pool = StatePool(dice.randrange(44, 64) // page + 1, dice.randrange(8, 14), page)
+    pool = StatePool(dice.randrange(50, 70) // page + 1, dice.randrange(8, 14), page)
     store = LayeredStore(model.shape, {0, 2}, pool, dtype=model.dtype)
     manager = LayeredManager(pool.size, pool.states.size, page, page * dice.choice([1, 2]), store, pool)
     engine = Engine(model, manager, Scheduler(manager, dice.randrange(4, 20), max_running=4))
     found = []
     for prompt in prompts_of(dice, 14, model.vocab_size):
-        found.append(engine.submit(prompt, dice.randrange(1, 6)))
+        found.append(engine.submit(prompt, dice.randrange(1, 14)))
         for _ in range(dice.randrange(3)):
             engine.step()
             manager.check()
@@ -46,7 +56,7 @@ def served(dice, seed):
     return engine, found
 
 
-@pytest.mark.parametrize("seeds", by_day([range(10), range(10, 100)], lambda seeds: not seeds[0]))
+@pytest.mark.parametrize("seeds", by_day([range(5), range(5, 100)], lambda seeds: not seeds[0]))
 def test_a_hit_gives_the_same_tokens_with_chunks_eviction_and_aborts(seeds):
     cached = evicted = aborted = 0
     for seed in seeds:
@@ -61,7 +71,7 @@ def test_a_hit_gives_the_same_tokens_with_chunks_eviction_and_aborts(seeds):
         evicted += sum(request.preemptions for request in found)
         aborted += sum(request.reason == "aborted" for request in found)
     assert cached > 20 * len(seeds)
-    assert evicted and aborted
+    assert min(evicted, aborted) > 0
 
 
 @given(st.integers(0, 10**6), st.sampled_from([1, 2, 3]))
@@ -101,15 +111,25 @@ class StateCanaryModel(CanaryModel):
 @pytest.mark.parametrize("off", [0, 1])
 def test_the_canary_finds_a_state_that_is_named_one_position_off(off):
     manager = LayeredManager(256, 8, step=4)
-    model, put = StateCanaryModel(manager.pool), manager.pool.put
-    engine = Engine(model, manager)
+    engine = Engine(StateCanaryModel(manager.pool), manager)
     engine.generate([[*b"a state is a sum"]], 1)
+    slots = manager.cache.match_prefix([*b"a state is a sum"]).slots.tolist()
+    manager.pool.move(slots[11], slots[11 - 4 * off])
+    again = [*b"a state is a s"[: 14 - 4 * off]]
     if off:
-        place = manager.cache.match_prefix([*b"a state is a sum"]).slots.tolist()
-        manager.pool.move(place[11], place[7])
-    again = lambda: engine.generate([[*b"a state was a sum"], [*b"a state is a s"]], 1)
-    if not off:
-        assert [one.cached for one in again()] == [0, 12]
-    else:
         with pytest.raises(CanaryError, match="position 7"):
-            again()
+            engine.generate([again], 1)
+    else:
+        assert engine.generate([again], 1)[0].cached == 12
+
+
+def test_what_has_no_room_for_its_states_waits_and_nothing_is_taken_back():
+    manager = LayeredManager(64, 4)
+    running = [manager.start([1, 2, 3]) for _ in range(2)]
+    with pytest.raises(OutOfPages):
+        manager.start([4])
+    manager.abort(running[0])
+    manager.finish(manager.start([4]))
+    manager.check()
+    with pytest.raises(TypeError, match="drafts need one"):
+        Engine(CanaryModel(), manager, drafts=PromptLookup())

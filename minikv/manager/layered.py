@@ -110,7 +110,7 @@ class StatePool(FreeListPool):
             self.drop(slot)
 
     def check(self) -> None:
-        """Both kinds are sound; a state belongs to a slot of a page in use, and each that is cached or held is there."""
+        """Both kinds are sound; each state belongs to a slot of a page in use; each that is cached or held is there."""
         super().check()
         self.states.check()
         used = self.states.size - self.states.num_free
@@ -187,7 +187,7 @@ class LayeredManager(CacheManager):
         before = sequence.computed
         super().advance(sequence, num_tokens)
         if sequence.computed > before:
-            slot = int(sequence.slots[sequence.computed - 1])
+            slot = int(sequence._slots_of(sequence.computed)[-1])
             try:
                 self.pool.put(slot)
             except OutOfPages:
@@ -222,7 +222,7 @@ class LayeredManager(CacheManager):
         super().check()
         held = Counter[int]()
         for sequence in self.sequences:
-            slot = int(sequence.slots[sequence.computed - 1]) if sequence.computed else None
+            slot = int(sequence._slots_of(sequence.computed)[-1]) if sequence.computed else None
             require(sequence._state == slot, f"sequence {sequence.number} continues from the state of another slot")
             held.update([] if slot is None else [slot])
         require(held == self.pool.held, f"the sequences hold the states of {[*held]}, the pool {[*self.pool.held]}")

@@ -93,8 +93,8 @@ class LayeredAttention:
 def summed(q: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
     """Gated linear attention of q (tokens, heads, head_dim) over k and v, (tokens, kv_heads, head_dim), from a `state`.
 
-    Returns what comes out, shaped like `q`, and the state after the last token, (kv_heads, head_dim, head_dim). Token by
-    token, so that it is the same wherever a chunk ends.
+    Returns what comes out, shaped like `q`, and the state after the last token, (kv_heads, head_dim, head_dim). It goes
+    token by token, so that it is the same wherever a chunk ends.
 
     >>> k = v = torch.ones(2, 1, 1); q = torch.ones(2, 1, 1)
     >>> out, state = summed(q, k, v, torch.zeros(1, 1, 1)); out.flatten().tolist()
@@ -114,8 +114,7 @@ def summed(q: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tens
 def layered_llama(model: Llama) -> Llama:
     """`model` with state layers: which ones is said by the `LayeredStore` that it runs with.
 
-    >>> from minikv import Engine, asset
-    >>> from minikv.manager.layered import LayeredManager
+    >>> from minikv import Engine, LayeredManager, asset
     >>> model, pool = layered_llama(Llama.from_folder(asset("model"))), StatePool(256, num_states=8)
     >>> store = LayeredStore(model.shape, {0, 2}, pool, dtype=model.dtype)
     >>> engine = Engine(model, LayeredManager(256, 8, step=4, store=store, pool=pool))
