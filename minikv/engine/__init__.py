@@ -10,7 +10,7 @@ Read the files in the order of their chapters. They are plain modules that impor
 - `ch09_10_rows_and_blocks`, `ch11_12_sharing_and_windows`: four further designs beside that engine
 - `ch13_traffic`: what an eviction policy can be measured against
 - `ch14_tiers`: a second tier in host memory
-- `ch15_layers`: layers that keep different things
+- `ch15_layers`: where layers that keep different things can all continue
 
 The `shells` hold what no chapter is about, such as checks of the input. The rest of `minikv` is the same again, faster,
 and what checks, measures and teaches it.

@@ -52,6 +52,8 @@ class Sequence:
     _num_expanded = 0  # pages of the row whose slots are in `_slots`; pages of 1 token need none
     _num_pages = 0  # in the row
     _windows_from = 0  # the first token whose window page a `WindowedManager` has not given back
+    _stops: list[int] | tuple[()] = ()  # where a `LayeredManager` wants a state
+    _state: int | None = None  # the slot of the state from which it continues
     _generated: bytes | bytearray = b""  # the tokens after the prompt
 
     def __init__(self, manager: Any, prompt: PackedTokens, namespace: Hashable):
@@ -107,6 +109,11 @@ class Sequence:
         if more <= 0:
             return prompt[first:last]
         return prompt[first:] + self._generated[max(0, first - len(prompt)) : more]
+
+    @property
+    def next_stop(self) -> int:
+        """Where the next chunk should end, at the latest: `length`, or before that, where a state is to be kept."""
+        return min([self.length, *(stop for stop in self._stops if stop > self.computed)])
 
     @property
     def publishable(self) -> int:

@@ -219,10 +219,10 @@ class Scheduler:
                 break
             if request.number > last or self._waits_for_a_prefix(request):
                 continue
-            if (sequence := self._start(request)) is None:
+            if self._start(request) is None:
                 break
             last = self._last_in_turn()
-            count = min(left, sequence.length - sequence.computed)
+            count = min(left, rest_of(request).num_tokens)
             chunks.append(ScheduledChunk(request, count, True))
             left -= count
         return chunks

@@ -1,0 +1,135 @@
+"""A model with recurrent layers: a hit answers as a prompt that is computed whole, and ends where a state is."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from llamas import llama
+from nightly import by_day
+
+from minikv import (
+    Canary,
+    CanaryError,
+    CanaryModel,
+    Engine,
+    LayeredManager,
+    LayeredStore,
+    OutOfPages,
+    PromptLookup,
+    Scheduler,
+    StatePool,
+    layered_llama,
+)
+from minikv.engine import engine_world
+from minikv.engine.ch15_layers import Group
+
+
+def prompts_of(dice, count, vocabulary):
+    """Prompts that repeat, continue and leave each other."""
+    found = [[dice.randrange(vocabulary) for _ in range(dice.randrange(1, 30))]]
+    while len(found) < count:
+        like = dice.choice(found)
+        found.append(
+            [*like[: dice.randrange(len(like) + 1)], *dice.choices(range(vocabulary), k=dice.randrange(9))] or like
+        )
+    return found
+
+
+def served(dice, seed):
+    """An engine with little room after it has served 14 prompts, a few of them aborted, and its requests."""
+    model, page = layered_llama(llama(seed, num_hidden_layers=4)), dice.choice([1, 2, 4])
+    pool = StatePool(dice.randrange(50, 70) // page + 1, dice.randrange(8, 14), page)
+    store = LayeredStore(model.shape, {0, 2}, pool, dtype=model.dtype)
+    manager = LayeredManager(pool.size, pool.states.size, page, page * dice.choice([1, 2]), store, pool)
+    engine = Engine(model, manager, Scheduler(manager, dice.randrange(4, 20), max_running=4))
+    found = []
+    for prompt in prompts_of(dice, 14, model.vocab_size):
+        found.append(engine.submit(prompt, dice.randrange(1, 14)))
+        for _ in range(dice.randrange(3)):
+            engine.step()
+            manager.check()
+        if dice.random() < 0.15 and not found[-1].is_over:
+            engine.abort(found[-1])
+    while engine.step():
+        manager.check()
+    return engine, found
+
+
+@pytest.mark.parametrize("seeds", by_day([range(5), range(5, 100)], lambda seeds: not seeds[0]))
+def test_a_hit_gives_the_same_tokens_with_chunks_eviction_and_aborts(seeds):
+    cached = evicted = aborted = 0
+    for seed in seeds:
+        engine, found = served(random.Random(seed), seed)
+        for number, request in enumerate(found):
+            alone = engine.generate([request.prompt], request.max_new_tokens, namespace=number)[0]
+            assert alone.cached == 0
+            assert request.output == alone.tokens[: len(request.output)]
+            assert request.reason == "aborted" or len(request.output) == len(alone.tokens)
+        assert not engine.manager.pool.held
+        cached += sum(request.cached_tokens for request in found)
+        evicted += sum(request.preemptions for request in found)
+        aborted += sum(request.reason == "aborted" for request in found)
+    assert cached > 20 * len(seeds)
+    assert min(evicted, aborted) > 0
+
+
+@given(st.integers(0, 10**6), st.sampled_from([1, 2, 3]))
+def test_the_manager_finds_what_the_chapter_finds(seed, step):
+    dice, world = random.Random(seed), engine_world(15)
+    chapter = world["LayerCache"]([Group("full", step), Group("state", step)], 10**6, world["checkpoints"])
+    manager = LayeredManager(4000, 400, step=step)
+    for prompt in prompts_of(dice, 12, 3):
+        sequence = manager.start(prompt)
+        assert sequence.cached_length == chapter.serve(tuple(prompt))
+        while sequence.computed < sequence.length:
+            manager.advance(sequence, min(dice.randrange(1, 9), sequence.next_stop - sequence.computed))
+            manager.checkpoint(sequence)
+        manager.finish(sequence)
+        manager.check()
+
+
+class StateCanaryModel(CanaryModel):
+    """A `CanaryModel` with a full layer and one whose state must be of exactly the tokens before a chunk."""
+
+    def __init__(self, pool, **options):
+        super().__init__(**options)
+        self.pool, self.states = pool, Canary()
+
+    def _read(self, chunk, tokens):
+        super()._read(chunk, tokens)
+        if len(tokens) == chunk.start > 0:
+            number = self.pool.state_of[int(chunk.slots[chunk.start - 1])]
+            self.states.read(tokens, [0] * (len(tokens) - 1) + [number], chunk.namespace, len(tokens) - 1)
+
+    def _write(self, chunk, tokens):
+        super()._write(chunk, tokens)
+        slots = [0] * (len(tokens) - 1) + [self.pool.put(int(chunk.slots[-1]))]
+        self.states.write(tokens, slots, len(tokens) - 1, chunk.namespace)
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_the_canary_finds_a_state_that_is_named_one_position_off(off):
+    manager = LayeredManager(256, 8, step=4)
+    engine = Engine(StateCanaryModel(manager.pool), manager)
+    engine.generate([[*b"a state is a sum"]], 1)
+    slots = manager.cache.match_prefix([*b"a state is a sum"]).slots.tolist()
+    manager.pool.move(slots[11], slots[11 - 4 * off])
+    again = [*b"a state is a s"[: 14 - 4 * off]]
+    if off:
+        with pytest.raises(CanaryError, match="position 7"):
+            engine.generate([again], 1)
+    else:
+        assert engine.generate([again], 1)[0].cached == 12
+
+
+def test_what_has_no_room_for_its_states_waits_and_nothing_is_taken_back():
+    manager = LayeredManager(64, 4)
+    running = [manager.start([1, 2, 3]) for _ in range(2)]
+    with pytest.raises(OutOfPages):
+        manager.start([4])
+    manager.abort(running[0])
+    manager.finish(manager.start([4]))
+    manager.check()
+    with pytest.raises(TypeError, match="drafts need one"):
+        Engine(CanaryModel(), manager, drafts=PromptLookup())
