@@ -43,7 +43,7 @@ print(f"{recurrent.layers} recurrent layers: {heads} heads × {side} × {side} s
 
 # %% [markdown]
 """
-The first line is one token, and the second is all states at one place. These states weigh as much as the keys and values of how many tokens, to the nearest thousand?
+The first line is one token, and the second is all states at one place, in 32 bits (SGLang's default). These states weigh as much as the keys and values of how many tokens, to the nearest thousand?
 """
 
 # %%
@@ -84,13 +84,13 @@ for rule, percent in rates("agents", 6000).items():
 
 # %% [markdown]
 """
-*Full attention alone* is what a model without states would find. A state after *each block* is by far the worst: it takes three quarters of the memory, and hardly any of these states is ever used. (No engine does this by default. {{engines 15-each-chunk|An option of vLLM}} comes close to *each chunk*, one state per 8,192 tokens.) *Ends* saves one state per prompt.
+*Full attention alone* is what a model without states would find. A state after *each block* is by far the worst: it takes three quarters of the memory, and hardly any of these states is ever used. (No engine does this by default. {{engines vllm-retention|An option of vLLM}} comes close to *each chunk*, one state per 8,192 tokens.) *Ends* saves one state per prompt.
 
 ## Build it
 
 ### Step 1: blocks of equal bytes
 
-A **group** is a set of layers that keep the same. An engine wants one pool for all groups, whose pages can hold a block of any group, so all blocks need the same number of bytes (chapter 01). But a state can't be cut into blocks. So the blocks of the full layers grow until they weigh as much as a state, layer for layer.
+A **group** is a set of layers that keep the same. vLLM has one pool for all groups, whose pages can hold a block of any group, so all blocks need the same number of bytes (chapter 01). But a state can't be cut into blocks. So the blocks of the full layers grow until they weigh as much as a state, layer for layer.
 
 #### 15.1 You write: `block_for_state` (5 minutes)
 
@@ -112,7 +112,7 @@ print(f"a block has {block_for_state(state, token)} tokens")
 
 # %% [markdown]
 """
-Qwen3.5 4B has states like those of Qwen3-Next, but twice the KV heads. Users know your number from bug reports: {{engines 15-528}}. Nobody had asked for it, and no shorter prompt ever hit.
+Qwen3.5 4B has states like those of Qwen3-Next, but twice the KV heads. Users know your number from bug reports such as {{engines vllm-40696}}: a shorter prompt never hits.
 
 ### Step 2: three kinds of layers, three answers
 
@@ -192,7 +192,7 @@ strips(rows, size=16)
 
 # %% [markdown]
 """
-One model had blocks of 128, 4,096, 32, 2 and 8 tokens, so nothing below 4,096 ever hit: {{engines 15-4096}}.
+In {{engines vllm-ascend-16270|one report}}, groups have blocks of 128, 4,096, 32, 2 and 8 tokens, so a prompt below 4,096 tokens never hits.
 
 #### 15.3 You write: `longest` (10 minutes)
 
@@ -284,7 +284,7 @@ print(f"the smallest answer is too long in {wrong} of 2000 cases")
 """
 ### Step 5: save states where somebody comes back
 
-Where will a state be used? First, at the end of the prompt: the same prompt may come again, or one that continues it, such as the next turn of a chat. Second, at a **junction**, where two prompts diverge, because others may share that beginning, too. When the first prompt is computed, nobody knows where the second will leave it. But then the second one comes, and its full layers find more than the hit: their match ends at the junction.
+Where will a state be used? First, at the end of the prompt: the same prompt may come again, or one that continues it, such as the next turn of a chat. Second, at a **junction**, where two prompts diverge, because others may share that beginning, too. When the first prompt is computed, nobody knows where the second will leave it. But then the second one comes, and its full layers find more than the hit: their match ends at the junction. (The idea comes from Marconi, linked below; vLLM {{engines vllm-37898|has it, too}}.)
 
 Five prompts begin with the same 40 tokens and then differ. They come one after the other, to an empty cache with plenty of memory. How many of the five find the shared beginning?
 """
@@ -342,7 +342,7 @@ Junctions hardly matter in the real traffic, whose prompts mostly continue earli
 
 ### Step 6: stop for a state
 
-A prompt is computed in chunks (chapter 08). Within a chunk, the states pass by in the middle of the computation, and only those at its end can be saved. So a chunk must end at each place that `checkpoints` chose.
+A prompt is computed in chunks (chapter 08). Within a chunk, the states pass by in the middle of the computation, and vLLM can save only those at its end. So a chunk must end at each place that `checkpoints` chose.
 
 Tokens 0 to 24 are computed in chunks of at most 8 tokens, three in all. How many chunks does it take with stops at 12 and 20?
 """
@@ -474,7 +474,7 @@ for count in 16, 44, 45:
 
 # %% [markdown]
 """
-With dozens of layers, this is too much. So where vLLM replays, it computes only *one* window again, here 16 tokens: {{engines 15-replay}}. This is the exception of chapter 08, where a hit may change an answer.
+With dozens of layers, this is too much. So where {{engines vllm-replay}}, for DeepSeek-V4.1, it computes only *one* window again, here 16 tokens. This is the exception of chapter 08, where a hit may change an answer.
 
 ### All together
 
@@ -568,7 +568,7 @@ With block 24 of the window, all three could continue after 24 tokens. State 20 
 
 #### 15.8 Design: which states to drop?
 
-A long chat leaves a state at the end of each turn. `path` lists their places in order, and at most `cap` (at least 1) should stay. Always keep the last one, for the next turn, and those in the set `forks`, the junctions. Of the others, those near the beginning are worth the least. Write `states_to_drop(path, forks, cap)`, which returns the list of places to drop, in order. ({{engines 15-cap}})
+A long chat leaves a state at the end of each turn. `path` lists their places in order, and at most `cap` (at least 1) should stay. Always keep the last one, for the next turn, and those in the set `forks`, the junctions. Of the others, those near the beginning are worth the least. Write `states_to_drop(path, forks, cap)`, which returns the list of places to drop, in order, as SGLang's {{engines sglang-path-cap}} does.
 """
 
 
@@ -637,21 +637,27 @@ def lanes_that_expose_it():
 
 Blocks are large, so short prompts find nothing. A prompt may find less than its full layers have, and the second one pays for a junction. Each state takes the memory of thousands of tokens, and often a pass through the model.
 
-There is also a new invariant: a state belongs to *exactly* its place. One that is a token too late has added this token to everything that follows.
+There is also a new invariant: a state belongs to *exactly* its place. In {{engines vllm-55600}}, this place was counted in the blocks of another group, so a hit continued from the state of another prefix.
 
 ## In real engines
 
-{{engines 15|`needs`; `common_hit`; `checkpoints`}}
-
-The two engines with such models do the same in different ways:
+vLLM and SGLang serve such models, and they do the same in different ways:
 
 | | vLLM | SGLang |
 |---|---|---|
-| index | {{engines 15-vllm-index}} | {{engines 15-sglang-index}} |
-| agreement | {{engines 15-vllm-agree}} | {{engines 15-sglang-agree}} |
-| junction | {{engines 15-vllm-junction}} | {{engines 15-sglang-junction}} |
-| states of answers | {{engines 15-vllm-answers}} | {{engines 15-sglang-answers}} |
-| evicted first | {{engines 15-vllm-order}} | {{engines 15-sglang-order}} |
+| index | {{engines vllm-hash-index}} | {{engines sglang-component-data}} |
+| agreement | {{engines vllm-rounds}} | {{engines sglang-validators}} |
+| junction | {{engines vllm-junction}} | {{engines sglang-junction}} |
+| states of answers | {{engines vllm-answer-states}} | {{engines sglang-answer-states}} |
+| evicted first | {{engines vllm-shared-queue}} | {{engines sglang-own-lru}} |
+
+From the same saved blocks, vLLM 0.33.0 finds as much as your functions; the course's tests compare them with its recorded answers.
+
+<details><summary>Your functions in the engines</summary>
+
+{{engines 15}}
+
+</details>
 
 ## Recap
 
