@@ -15,9 +15,10 @@ Here is where we are going. A cached prompt comes again. Each *lane* is a group 
 
 # %%
 from minikv import play
-from minikv.course.pictures.cells import lanes, sliding_line
+from minikv.course.pictures.cells import lanes, sliding_line, strips, word_rows
 
 GROUPS = [Group("full", 4), Group("window", 4, window=6), Group("state", 4)]
+ENDS = range(4, 25, 4)  # the places where blocks end
 kept = [{4, 8, 12, 16, 20, 24}, {12, 16, 20, 24}, {16}]
 play(sliding_line(GROUPS, kept, limit=24, step=4))
 
@@ -30,6 +31,7 @@ In Qwen3-Next, three of four layers are *recurrent*: they keep no tokens, but ad
 
 # %%
 import json
+import random
 
 from minikv import KVLayers, asset
 
@@ -101,7 +103,7 @@ A **group** is a set of layers that keep the same. vLLM has one pool for all gro
 # %%
 def block_for_state(state_bytes, token_bytes, kernel=16):
     """Return the fewest tokens, in whole kernels, that weigh as much as a state."""
-    raise NotImplementedError  # delete this line; about 1 line to write
+    raise NotImplementedError  # delete this line; about 2 lines to write
 
 
 block_for_state = check("15.1 block_for_state", block_for_state)
@@ -120,14 +122,11 @@ This prompt of 25 tokens runs through the rest of the chapter. Its last token is
 """
 
 # %%
-from minikv.course.pictures.cells import word_rows
-
 SAVED = [{4, 8, 12, 16, 20, 24}, {4, 8, 16, 20}, {4, 16, 24}]
-ENDS = range(4, 25, 4)
 rows = []
 for group, places in zip(GROUPS, SAVED):
-    rows.append((group.keeps, [str(end) if end in places else "" for end in ENDS]))
-word_rows(rows, heads=list(map(str, ENDS)))
+    rows.append((group.keeps, [str(end) * (end in places) for end in ENDS]))
+word_rows(rows, heads=[str(end) for end in ENDS])
 
 # %% [markdown]
 """
@@ -182,8 +181,6 @@ Groups may have blocks of different lengths, but all of them can continue only w
 """
 
 # %%
-from minikv.course.pictures.cells import strips
-
 rows, both = [], grid([Group("full", 4), Group("state", 6)])
 for name, size in ("full", 4), ("state", 6), ("grid", both):
     blocks = [(str(end), size, "computed", "") for end in range(size, 37, size)]
@@ -271,8 +268,6 @@ Is this prompt an exception? Here are random ones:
 """
 
 # %%
-import random
-
 chance, wrong = random.Random(15), 0
 for _ in range(2000):
     saved = [{end for end in ENDS if chance.random() < 0.8} for _ in GROUPS]
@@ -321,9 +316,8 @@ def checkpoints(length, hit, fork, step):
 checkpoints = check("15.5 checkpoints", checkpoints)
 
 # %%
-print("first sibling: ", checkpoints(61, 0, 0, 4))
-print("second sibling:", checkpoints(61, 0, 40, 4))
-print("third sibling: ", checkpoints(61, 40, 0, 4))
+for sibling, hit, fork in (1, 0, 0), (2, 0, 40), (3, 40, 0):
+    print(f"prompt {sibling} saves states at {checkpoints(61, hit, fork, 4)}")
 
 # %% [markdown]
 """
@@ -377,13 +371,11 @@ def chunks(start, end, most, stops):
 chunks = check("15.6 chunks", chunks)
 
 # %%
-from itertools import pairwise
-
 rows = []
 for name, stops in ("no stops", []), ("12 and 20", [12, 20]):
-    ends = [0, *chunks(0, 24, 8, stops)]
-    sizes = [end - start for start, end in pairwise(ends)]
-    parts = [(str(at), size, "computed", str(size)) for at, size in zip(ends, sizes)]
+    ends = chunks(0, 24, 8, stops)
+    starts = zip([0, *ends], ends)
+    parts = [(str(at), end - at, "computed", str(end - at)) for at, end in starts]
     rows.append((name, parts, f"{len(parts)} chunks"))
 strips(rows, size=18)
 
@@ -403,31 +395,6 @@ guess("15.f", "how many tokens must be computed again?", None)
 
 
 # %%
-import numpy as np
-
-rng = np.random.default_rng(0)
-Q, K, V = rng.normal(size=(3, 3, 16, 16)) / 4  # of three layers
-inputs = rng.normal(size=(200, 16))  # of 200 tokens
-
-
-# %%
-
-
-def keys_from(start, window=16):
-    """Return the keys of each layer, if tokens are computed from `start` on."""
-    x, keys = inputs[start:], []
-    for q, k, v in zip(Q, K, V):
-        keys.append(x @ k)
-        rows = []
-        for at in range(len(x)):
-            seen = slice(max(0, at - window + 1), at + 1)
-            weights = np.exp(x[at] @ q @ keys[-1][seen].T)
-            rows.append(weights @ (x @ v)[seen] / weights.sum())
-        x = x + np.tanh(rows)
-    return keys
-
-
-# %%
 again = 200 - replay_start(200, window=16, layers=3)
 fold("15.f", again, f"tokens {200 - again} to 199")
 
@@ -439,19 +406,6 @@ The first layer's keys come from the tokens alone, so 15 tokens are enough for t
 
 </details>
 
-Here are windows of 3, and the last 6 tokens are computed again. Keys with an = are what they were:
-"""
-
-# %%
-old, new = keys_from(0, window=3), keys_from(194, window=3)
-rows = []
-for number in range(3):
-    same = np.isclose(old[number][194:], new[number]).all(axis=1)
-    rows.append((f"layer {number + 1}", ["=" if each else "" for each in same]))
-word_rows(rows, heads=[str(token) for token in range(194, 200)])
-
-# %% [markdown]
-"""
 #### 15.7 You write: `replay_start` (5 minutes)
 
 Return the place from which tokens must be computed again, so that `layers` windowed layers on top of each other are exact after `hit` tokens. A window is at least 1 and counts the token that reads. A prompt has no tokens before 0.
@@ -461,20 +415,23 @@ Return the place from which tokens must be computed again, so that `layers` wind
 # %%
 def replay_start(hit, window, layers):
     """Return where to start again, so that windowed layers are exact after `hit`."""
-    raise NotImplementedError  # delete this line; about 1 line to write
+    raise NotImplementedError  # delete this line; about 2 lines to write
 
 
 replay_start = check("15.7 replay_start", replay_start)
 
 # %%
-for count in 16, 44, 45:
-    pairs = zip(keys_from(0), keys_from(200 - count))
-    error = max(np.abs(old[-15:] - new[-15:]).max() for old, new in pairs)
-    print(f"{count} tokens again: keys are off by up to {error:.4f}")
+start, rows = replay_start(200, 3, 3), []
+for layer in range(3):  # windows of 3: in each layer, 2 more tokens are not exact
+    exact = [start + 2 * layer <= token for token in range(start, 200)]
+    rows.append((f"layer {layer + 1}", ["=" * each for each in exact]))
+word_rows(rows, heads=[str(token) for token in range(start, 200)])
 
 # %% [markdown]
 """
-With dozens of layers, this is too much. So where {{engines vllm-replay}}, for DeepSeek-V4.1, it computes only *one* window again, here 16 tokens. This is the exception of chapter 08, where a hit may change an answer.
+Keys with an = are exactly as before. In all three layers, these are the last two, just what the next token reads.
+
+With dozens of layers, this is too much. So where {{engines vllm-replay}}, for DeepSeek-V4.1, it computes only *one* window again, here 16 tokens. This is the exception of chapter 08, where a hit may change an answer; *What it cost* measures it.
 
 ### All together
 
@@ -495,6 +452,7 @@ def every_place(length, hit, fork, step):
     return list(range(hit + step, length, step))
 
 
+# %%
 questions = [tuple([7] * 40 + [n % 6] * 40 + [n] * 21) for n in range(100, 160)]
 random.Random(15).shuffle(questions)
 groups = [GROUPS[0], *[GROUPS[2]] * 3]
@@ -639,6 +597,42 @@ Blocks are large, so short prompts find nothing. A prompt may find less than its
 
 There is also a new invariant: a state belongs to *exactly* its place. In {{engines vllm-55600}}, this place was counted in the blocks of another group, so a hit continued from the state of another prefix.
 
+And if only one window is replayed, one more invariant goes: a hit may change an answer. Here are three windowed layers with random weights:
+"""
+
+# %%
+import numpy as np
+
+rng = np.random.default_rng(0)
+Q, K, V = rng.normal(size=(3, 3, 16, 16)) / 4  # of three layers
+inputs = rng.normal(size=(200, 16))  # of 200 tokens
+
+
+# %%
+
+
+def keys_from(start, window=16):
+    """Return the keys of each layer, if tokens are computed from `start` on."""
+    x, keys = inputs[start:], []
+    for q, k, v in zip(Q, K, V):
+        keys.append(x @ k)
+        rows = []
+        for at in range(len(x)):
+            seen = slice(max(0, at - window + 1), at + 1)
+            weights = np.exp(x[at] @ q @ keys[-1][seen].T)
+            rows.append(weights @ (x @ v)[seen] / weights.sum())
+        x = x + np.tanh(rows)
+    return keys
+
+
+# %%
+for count in 16, 44, 45:
+    pairs = zip(keys_from(0), keys_from(200 - count))
+    error = max(np.abs(old[-15:] - new[-15:]).max() for old, new in pairs)
+    print(f"{count} tokens again: keys are off by up to {error:.4f}")
+
+# %% [markdown]
+"""
 ## In real engines
 
 vLLM and SGLang serve such models, and they do the same in different ways:
