@@ -1,4 +1,4 @@
-"""The pieces of chapter 15: the block, what a group needs, where all can continue, which states, where to stop."""
+"""The pieces of chapter 15: what groups of layers need, where all can continue, where to stop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
-from minikv.course.pieces.piece import CALLERS, Cost, Frames, Piece, Shown, called, exercise, one_call
+from minikv.course.pieces.piece import (
+    CALLERS,
+    Cost,
+    Frames,
+    Piece,
+    Shown,
+    called,
+    exercise,
+    one_call,
+)
 from minikv.course.pieces.props import DEEP, listed, up_to
 from minikv.engine import World
 from minikv.engine.ch15_layers import Group, common_hit, grid, longest
@@ -24,11 +33,12 @@ _KEEPS, _BLOCK, _WINDOW = (
 )
 _MARKS = st.lists(st.sampled_from("xxx."), max_size=9).map("".join)
 _LANE = st.tuples(_KEEPS, _BLOCK, _WINDOW, _MARKS)
+_COUNTS, _STOPS = st.lists(st.integers(1, 6), min_size=1, max_size=3), st.lists(up_to(50), max_size=4)
 _STEP, _LENGTH, MANY = st.sampled_from([2, 4, 5]), st.integers(1, 40), 500
 
 
 class Places(set[int]):
-    """A set that takes a step for each place that it is asked about, so that a large case can count them."""
+    """A set that takes a step for each place that it is asked about: a large case counts these."""
 
     def issuperset(self, places: Iterable[Any]) -> bool:
         """Return whether all places are saved.
@@ -62,15 +72,19 @@ def written(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(written, value))}]"
     if hasattr(value, "keeps"):
-        return f'Group("{value.keeps}", {value.block}{f", {value.window}" * (value.keeps == "window")})'
-    return f"{{{', '.join(map(str, sorted(value)))}}}" if value and isinstance(value, set) else short_repr(value)
+        window = f", {value.window}" * (value.keeps == "window")
+        return f'Group("{value.keeps}", {value.block}{window})'
+    if value and isinstance(value, set):
+        return f"{{{', '.join(map(str, sorted(value)))}}}"
+    return short_repr(value)
 
 
-def _asked(world: World, name: str, words: Callable[[Any], Any] = lambda found: found, **given: Any) -> Shown:
+def _asked(world: World, name: str, **given: Any) -> Shown:
     """Call a piece with groups and places, which are the caller's and are to stay as they were."""
     caption = f"{name}({', '.join(map(written, given.values()))})"
     own = {CALLERS.format("saved"): given["saved"]} if "saved" in given else {}
-    return called(world, name, also=own, hide="group groups saved", words=words, **given)._replace(caption=caption)
+    hidden = "group groups saved"
+    return called(world, name, also=own, hide=hidden, words=listed, **given)._replace(caption=caption)
 
 
 def play_needs(world: World, case: tuple[str, int, int, Sequence[int]]) -> Frames:
@@ -78,7 +92,7 @@ def play_needs(world: World, case: tuple[str, int, int, Sequence[int]]) -> Frame
     *kind, counts = case
     group, _ = lane_of(world, (*kind, ""))  # type: ignore[arg-type]
     for count in counts:
-        yield _asked(world, "needs", listed, group=group, length=count * group.block)
+        yield _asked(world, "needs", group=group, length=count * group.block)
 
 
 def play_longest(world: World, case: tuple[Lane, int, int]) -> Frames:
@@ -92,25 +106,29 @@ def play_common_hit(world: World, case: tuple[Sequence[Lane], int]) -> Frames:
     """Ask for the answer of all groups together."""
     lanes, limit = case
     groups, saved = map(list, zip(*[lane_of(world, lane) for lane in lanes]))
-    yield _asked(world, "common_hit", groups=groups, saved=saved, limit=limit, step=world["grid"](groups))
+    step = world["grid"](groups)
+    yield _asked(world, "common_hit", groups=groups, saved=saved, limit=limit, step=step)
 
 
 def play_checkpoints(world: World, case: tuple[int, int, int, int]) -> Frames:
-    """Ask twice about a prompt; what was found of it is a whole number of steps, and less than the prompt."""
+    """Ask twice about a prompt; of it whole steps were found, which end before it does."""
     length, hit, fork, step = case
     hit, fork = (min(found, length - 1) // step * step for found in (hit, fork))
     for _ in range(2):
-        yield called(world, "checkpoints", words=listed, length=length, hit=hit, fork=fork, step=step)
+        given = {"length": length, "hit": hit, "fork": fork, "step": step}
+        yield called(world, "checkpoints", words=listed, **given)
 
 
 def play_chunks(world: World, case: tuple[int, int, int, Sequence[int]]) -> Frames:
     """Cut what is left of a prompt, of `count` tokens; the stops are in order."""
     start, count, most, stops = case
-    yield called(world, "chunks", words=listed, start=start, end=start + count, most=most, stops=sorted({*stops}))
+    given = {"start": start, "end": start + count, "most": most, "stops": sorted({*stops})}
+    yield called(world, "chunks", words=listed, **given)
 
 
 _LONG = MANY + 1  # blocks
-_FIRST = ("state", 1, 0, "x" + "." * _LONG)
+_ALL, _FIRST = ("full", 1, 0, "x" * _LONG), ("state", 1, 0, "x" + "." * _LONG)
+_BLOCKS = f"steps for {_LONG} blocks"
 
 PIECES = (
     Piece(
@@ -122,13 +140,13 @@ PIECES = (
         "15.2", play_needs,
         cases=[("full", 4, 0, [2]), ("state", 4, 0, [2, 2]),
                *[("window", 4, window, [3]) for window in (5, 6, 4, 1)]],
-        strategy=st.tuples(_KEEPS, _BLOCK, _WINDOW, st.lists(st.integers(1, 6), min_size=1, max_size=3)),
+        strategy=st.tuples(_KEEPS, _BLOCK, _WINDOW, _COUNTS),
     ),
     Piece(
         "15.3", play_longest,
         cases=[(("state", 2, 0, "x"), 3, 1), (("state", 1, 0, "x" + "." * DEEP), DEEP, 1)],
         strategy=st.tuples(_LANE, up_to(40), st.integers(1, 3)),
-        cost=Cost(f"steps for {_LONG} blocks", [(("full", 1, 0, "x" * _LONG), _LONG, 1), (_FIRST, _LONG, 1)],
+        cost=Cost(_BLOCKS, [(_ALL, _LONG, 1), (_FIRST, _LONG, 1)],
                   "begin at the limit and stop at the first length that works: each request asks this"),
     ),
     Piece(
@@ -136,8 +154,8 @@ PIECES = (
         cases=[([("window", 4, 6, "xx.xx"), ("state", 4, 0, "x..x")], 21),
                ([("window", 4, 6, "xx.xx.xx"), ("state", 4, 0, "x..x..x.x")], 37)],
         strategy=st.tuples(st.lists(_LANE, min_size=1, max_size=4), up_to(60)),
-        cost=Cost(f"steps for {_LONG} blocks", [([("full", 1, 0, "x" * _LONG), _FIRST], _LONG)],
-                  "don't ask all groups about each length: when a group answers, the next one continues from there", 8),
+        cost=Cost(_BLOCKS, [([_ALL, _FIRST], _LONG)],
+                  "don't ask all groups about each length: one group's answer is the next one's limit", 8),
     ),
     Piece(
         "15.5", play_checkpoints,
@@ -147,7 +165,7 @@ PIECES = (
     Piece(
         "15.6", play_chunks,
         cases=[(0, 5, 4, []), (0, 18, 8, [10]), (4, 8, 9, [4, 12, 20]), (4, 0, 4, [])],
-        strategy=st.tuples(up_to(20), up_to(30), st.integers(1, 9), st.lists(up_to(50), max_size=4)),
+        strategy=st.tuples(up_to(20), up_to(30), st.integers(1, 9), _STOPS),
     ),
     Piece(
         "15.7", one_call("replay_start"),
@@ -158,9 +176,9 @@ PIECES = (
 
 
 def states_to_drop(path: Sequence[int], forks: set[int], cap: int) -> Sequence[int]:
-    """Return the places of a path whose states to drop, so that at most `cap` stay: the shallow ones first.
+    """Return the places whose states to drop, the shallow ones first, so that `cap` of them stay.
 
-    The last one and the forks stay, even where these are more.
+    The last one and the forks always stay, even if they are more.
 
     >>> states_to_drop([4, 8, 12, 16], {8}, 2)
     [4, 12]
@@ -184,8 +202,10 @@ def agreed(groups: Sequence[Group], saved: Sequence[set[int]], limit: int) -> in
 
 def _nonsense(groups: Sequence[Group], saved: Sequence[set[int]], limit: int) -> str | None:
     """Say why these are no groups with their places."""
-    if len(groups) != len(saved) or not groups:
-        return f"{len(groups)} groups need {len(groups)} sets of saved places" if groups else "there is no group"
+    if not groups:
+        return "there is no group"
+    if len(groups) != len(saved):
+        return f"{len(groups)} groups need {len(groups)} sets of saved places"
     return None if limit <= 1000 else f"the limit is at most 1000, not {limit}"
 
 
@@ -197,7 +217,7 @@ def _advice(case: tuple[Sequence[Group], Sequence[set[int]], int]) -> str | None
         return "one of your groups can continue nowhere, so both versions return 0"
     if len({*own}) == 1:
         return "all of your groups give the same answer: there is nothing to lower"
-    return "the group with the shortest answer sets the minimum: take a block that another group needs *there*"
+    return "look at the length that both return: take a block that another group needs *there*"
 
 
 def _praise(case: tuple[Sequence[Group], Sequence[set[int]], int]) -> str | None:
@@ -212,5 +232,6 @@ EXERCISES = (
         strategy=st.tuples(st.text("sf", max_size=7), st.integers(1, 5)),
         play=play_states_to_drop,
     ),
-    call_hunt("15.9", "careless_hit", "takes the minimum", agreed, _nonsense, advice=_advice, praise=_praise),
+    call_hunt("15.9", "careless_hit", "takes the minimum", agreed, _nonsense,
+              advice=_advice, praise=_praise),
 )  # fmt: skip
