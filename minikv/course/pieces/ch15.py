@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import call_hunt
+from minikv.course.pieces.hunt import CallToFind, Hunt
 from minikv.course.pieces.piece import (
     CALLERS,
     Cost,
@@ -19,21 +19,18 @@ from minikv.course.pieces.piece import (
     one_call,
 )
 from minikv.course.pieces.props import DEEP, listed, up_to
-from minikv.engine import World
-from minikv.engine.ch15_layers import Group, common_hit, grid, longest
+from minikv.engine import World, given
 from minikv.testing.attempt import short_repr
 
-Lane = tuple[
-    str, int, int, str
-]  # what a group keeps, its block and its window; of its blocks, those with an x are saved
-_KEEPS, _BLOCK, _WINDOW = (
-    st.sampled_from(["full", "window", "state"]),
-    st.sampled_from([1, 2, 4, 6]),
-    st.integers(1, 13),
-)
+# What a group keeps, its block and its window; of its blocks, those with an x are saved.
+Lane = tuple[str, int, int, str]
+_Lanes = tuple[Sequence[Any], Sequence[set[int]], int]  # groups, their places, and the limit
+_KEEPS = st.sampled_from(["full", "window", "state"])
+_BLOCK, _WINDOW = st.sampled_from([1, 2, 4, 6]), st.integers(1, 13)
 _MARKS = st.lists(st.sampled_from("xxx."), max_size=9).map("".join)
 _LANE = st.tuples(_KEEPS, _BLOCK, _WINDOW, _MARKS)
-_COUNTS, _STOPS = st.lists(st.integers(1, 6), min_size=1, max_size=3), st.lists(up_to(50), max_size=4)
+_COUNTS = st.lists(st.integers(1, 6), min_size=1, max_size=3)
+_STOPS = st.lists(up_to(50), max_size=4)
 _STEP, _LENGTH, MANY = st.sampled_from([2, 4, 5]), st.integers(1, 40), 500
 
 
@@ -54,6 +51,7 @@ class Places(set[int]):
 def lane_of(world: World, lane: Lane) -> tuple[Any, set[int]]:
     """Return a group of the world, and the places whose blocks are saved.
 
+    >>> from minikv.engine.ch15_layers import Group
     >>> lane_of({"Group": Group}, ("state", 4, 0, "x.."))
     (Group(keeps='state', block=4, window=0), {4})
     """
@@ -66,6 +64,7 @@ def lane_of(world: World, lane: Lane) -> tuple[Any, set[int]]:
 def written(value: Any) -> str:
     """An argument as somebody would write it in a cell.
 
+    >>> from minikv.engine.ch15_layers import Group
     >>> written([Group("full", 4)]), written([{8, 4}, set()])
     ('[Group("full", 4)]', '[{4, 8}, set()]')
     """
@@ -79,12 +78,12 @@ def written(value: Any) -> str:
     return short_repr(value)
 
 
-def _asked(world: World, name: str, **given: Any) -> Shown:
-    """Call a piece with groups and places, which are the caller's and are to stay as they were."""
-    caption = f"{name}({', '.join(map(written, given.values()))})"
-    own = {CALLERS.format("saved"): given["saved"]} if "saved" in given else {}
-    hidden = "group groups saved"
-    return called(world, name, also=own, hide=hidden, words=listed, **given)._replace(caption=caption)
+def _asked(world: World, name: str, **own: Any) -> Shown:
+    """Call a piece. What it is given is the caller's, and is to stay as it was."""
+    caption = f"{name}({', '.join(map(written, own.values()))})"
+    saved = {CALLERS.format("saved"): own["saved"]} if "saved" in own else {}
+    found = called(world, name, also=saved, hide="group groups saved", words=listed, **own)
+    return found._replace(caption=caption)
 
 
 def play_needs(world: World, case: tuple[str, int, int, Sequence[int]]) -> Frames:
@@ -115,15 +114,14 @@ def play_checkpoints(world: World, case: tuple[int, int, int, int]) -> Frames:
     length, hit, fork, step = case
     hit, fork = (min(found, length - 1) // step * step for found in (hit, fork))
     for _ in range(2):
-        given = {"length": length, "hit": hit, "fork": fork, "step": step}
-        yield called(world, "checkpoints", words=listed, **given)
+        yield _asked(world, "checkpoints", length=length, hit=hit, fork=fork, step=step)
 
 
 def play_chunks(world: World, case: tuple[int, int, int, Sequence[int]]) -> Frames:
     """Cut what is left of a prompt, of `count` tokens; the stops are in order."""
     start, count, most, stops = case
-    given = {"start": start, "end": start + count, "most": most, "stops": sorted({*stops})}
-    yield called(world, "chunks", words=listed, **given)
+    end, stops = start + count, sorted({*stops})
+    yield _asked(world, "chunks", start=start, end=end, most=most, stops=stops)
 
 
 _LONG = MANY + 1  # blocks
@@ -147,7 +145,7 @@ PIECES = (
         cases=[(("state", 2, 0, "x"), 3, 1), (("state", 1, 0, "x" + "." * DEEP), DEEP, 1)],
         strategy=st.tuples(_LANE, up_to(40), st.integers(1, 3)),
         cost=Cost(_BLOCKS, [(_ALL, _LONG, 1), (_FIRST, _LONG, 1)],
-                  "begin at the limit and stop at the first length that works: each request asks this"),
+                  "begin at the limit, and stop at the first length that works: each request asks"),
     ),
     Piece(
         "15.4", play_common_hit,
@@ -155,7 +153,8 @@ PIECES = (
                ([("window", 4, 6, "xx.xx.xx"), ("state", 4, 0, "x..x..x.x")], 37)],
         strategy=st.tuples(st.lists(_LANE, min_size=1, max_size=4), up_to(60)),
         cost=Cost(_BLOCKS, [([_ALL, _FIRST], _LONG)],
-                  "don't ask all groups about each length: one group's answer is the next one's limit", 8),
+                  "don't try every length with every group: an answer is the next group's limit",
+                  8),
     ),
     Piece(
         "15.5", play_checkpoints,
@@ -195,12 +194,23 @@ def play_states_to_drop(world: World, case: tuple[str, int]) -> Frames:
     yield called(world, "states_to_drop", words=listed, path=path, forks=forks, cap=cap)
 
 
-def agreed(groups: Sequence[Group], saved: Sequence[set[int]], limit: int) -> int:
-    """Return the longest length after which all groups can continue."""
-    return common_hit(groups, saved, limit, grid(groups))
+def engine() -> World:
+    """Return chapter 15's engine, with the correct function in the place of the careless one.
+
+    >>> world = engine()
+    >>> world["careless_hit"]([world["Group"]("state", 4)] * 2, [{8}, {4}], 8)
+    0
+    """
+    world: World = {"__name__": __name__}
+    given(world, 15)
+
+    def careless_hit(groups: Any, saved: Any, limit: int) -> Any:
+        return world["common_hit"](groups, saved, limit, world["grid"](groups))
+
+    return {**world, "careless_hit": careless_hit}
 
 
-def _nonsense(groups: Sequence[Group], saved: Sequence[set[int]], limit: int) -> str | None:
+def _nonsense(groups: Sequence[Any], saved: Sequence[set[int]], limit: int) -> str | None:
     """Say why these are no groups with their places."""
     if not groups:
         return "there is no group"
@@ -209,10 +219,11 @@ def _nonsense(groups: Sequence[Group], saved: Sequence[set[int]], limit: int) ->
     return None if limit <= 1000 else f"the limit is at most 1000, not {limit}"
 
 
-def _advice(case: tuple[Sequence[Group], Sequence[set[int]], int]) -> str | None:
+def _advice(case: _Lanes) -> str | None:
     """A hint for groups that do no harm."""
-    groups, saved, limit = case
-    own = [longest(group, places, limit, grid(groups)) for group, places in zip(groups, saved)]
+    (groups, saved, limit), world = case, engine()
+    step = world["grid"](groups)
+    own = [world["longest"](*each, limit, step) for each in zip(groups, saved)]
     if 0 in own:
         return "one of your groups can continue nowhere, so both versions return 0"
     if len({*own}) == 1:
@@ -220,7 +231,7 @@ def _advice(case: tuple[Sequence[Group], Sequence[set[int]], int]) -> str | None
     return "look at the length that both return: take a block that another group needs *there*"
 
 
-def _praise(case: tuple[Sequence[Group], Sequence[set[int]], int]) -> str | None:
+def _praise(case: _Lanes) -> str | None:
     """Ask for less, where there is more than it takes."""
     return "Can you do it with two saved places in all?" if sum(map(len, case[1])) > 2 else None
 
@@ -232,6 +243,6 @@ EXERCISES = (
         strategy=st.tuples(st.text("sf", max_size=7), st.integers(1, 5)),
         play=play_states_to_drop,
     ),
-    call_hunt("15.9", "careless_hit", "takes the minimum", agreed, _nonsense,
-              advice=_advice, praise=_praise),
+    Hunt("15.9", "careless_hit", "15.9 takes the minimum", engine,
+         CallToFind("careless_hit", ("groups", "saved", "limit"), _nonsense), _advice, _praise),
 )  # fmt: skip
