@@ -142,7 +142,8 @@ PIECES = (
     ),
     Piece(
         "15.3", play_longest,
-        cases=[(("state", 2, 0, "x"), 3, 1), (("state", 1, 0, "x" + "." * DEEP), DEEP, 1)],
+        cases=[(("state", 2, 0, "x"), 3, 1), (("window", 4, 2, ""), 7, 1),
+               (("state", 1, 0, "x" + "." * DEEP), DEEP, 1)],
         strategy=st.tuples(_LANE, up_to(40), st.integers(1, 3)),
         cost=Cost(_BLOCKS, [(_ALL, _LONG, 1), (_FIRST, _LONG, 1)],
                   "begin at the limit, and stop at the first length that works: each request asks"),
@@ -150,7 +151,8 @@ PIECES = (
     Piece(
         "15.4", play_common_hit,
         cases=[([("window", 4, 6, "xx.xx"), ("state", 4, 0, "x..x")], 21),
-               ([("window", 4, 6, "xx.xx.xx"), ("state", 4, 0, "x..x..x.x")], 37)],
+               ([("window", 4, 6, "xx.xx.xx"), ("state", 4, 0, "x..x..x.x")], 37),
+               ([("full", 2, 0, "xxxx"), ("window", 4, 6, "xx"), ("state", 4, 0, "x")], 9)],
         strategy=st.tuples(st.lists(_LANE, min_size=1, max_size=4), up_to(60)),
         cost=Cost(_BLOCKS, [([_ALL, _FIRST], _LONG)],
                   "don't try every length with every group: an answer is the next group's limit",
