@@ -93,7 +93,7 @@ class StatePool(FreeListPool):
                 self.drop(slot)
 
     def move(self, slot: int, to_slot: int) -> None:
-        """What `slot` names is named by `to_slot` from now on: another slot of the same token after the same ones."""
+        """Let `to_slot` name what `slot` names: another slot of the same token, after the same tokens."""
         if slot == to_slot or slot not in self.state_of:
             return
         if slot in self.cached:
