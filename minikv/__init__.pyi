@@ -30,8 +30,8 @@ from minikv.errors import OutOfPages as OutOfPages
 from minikv.files import asset as asset
 from minikv.layers import KVLayers as KVLayers
 from minikv.manager import CacheManager as CacheManager
-from minikv.manager import Sequence as Sequence
 from minikv.manager import LayeredManager as LayeredManager
+from minikv.manager import Sequence as Sequence
 from minikv.manager import StatePool as StatePool
 from minikv.manager import WindowedManager as WindowedManager
 from minikv.pools import BitmaskPool as BitmaskPool
@@ -65,10 +65,10 @@ from minikv.serving import Sampler as Sampler
 from minikv.serving import SamplingParams as SamplingParams
 from minikv.serving import Scheduler as Scheduler
 from minikv.serving.chat import Chat as Chat
-from minikv.serving.llama import Llama as Llama
-from minikv.serving.tokenizer import ByteTokenizer as ByteTokenizer
 from minikv.serving.layered_llama import LayeredStore as LayeredStore
 from minikv.serving.layered_llama import layered_llama as layered_llama
+from minikv.serving.llama import Llama as Llama
+from minikv.serving.tokenizer import ByteTokenizer as ByteTokenizer
 from minikv.serving.windowed_llama import WindowedStore as WindowedStore
 from minikv.serving.windowed_llama import windowed_llama as windowed_llama
 from minikv.sizing import KVShape as KVShape

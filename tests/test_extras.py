@@ -45,6 +45,7 @@ WIDGETS = ("minikv.course.pieces", "minikv.course.player", "minikv.course.playgr
 TENSORS = (
     "minikv.store",
     "minikv.serving.llama",
+    "minikv.serving.layered_llama",
     "minikv.serving.windowed_llama",
 )  # what holds them, and needs torch
 

@@ -133,3 +133,14 @@ def test_what_has_no_room_for_its_states_waits_and_nothing_is_taken_back():
     manager.check()
     with pytest.raises(TypeError, match="drafts need one"):
         Engine(CanaryModel(), manager, drafts=PromptLookup())
+
+
+def test_a_state_of_a_step_that_failed_is_never_found():
+    manager = LayeredManager(64, 8, step=2)
+    sequence = manager.start([1, 2, 3, 4, 5, 6])
+    manager.pool.put(int(sequence.slots[1]))  # as a model does that fails in a later layer
+    for count in (3, 3):
+        manager.advance(sequence, count)
+        manager.check()
+    manager.finish(sequence)
+    assert manager.start([1, 2, 9]).cached_length == 0

@@ -42,13 +42,15 @@ class StatePool(FreeListPool):
 
     `state_of` has the number of the state that is named by a slot, the sum of all tokens up to its own. Of these the
     `cached` ones, the least recently used first, may go if there is no other room; running requests continue from the
-    `held` ones. A page that is freed takes its states along.
+    `held` ones; the `fresh` ones are being computed. A page that is freed takes its states along.
 
     >>> pool = StatePool(8, num_states=2)
     >>> pool.put(3), pool.put(5), pool.put(3)
     (0, 1, 0)
     >>> pool.keep(3); pool.put(7), pool.state_of
     (0, {5: 1, 7: 0})
+    >>> pool.hold(5); pool.has(5), pool.has(7)
+    (True, False)
     """
 
     def __init__(self, size: int, num_states: int, page_size: int = 1):
@@ -57,6 +59,7 @@ class StatePool(FreeListPool):
         self.state_of: dict[int, int] = {}
         self.cached: dict[int, None] = {}
         self.held: Counter[int] = Counter()
+        self.fresh = set[int]()
 
     def put(self, slot: int) -> int:
         """The number of the state of `slot`, which gets one if it has none; `OutOfPages` if there is no room for it."""
@@ -67,7 +70,12 @@ class StatePool(FreeListPool):
                     raise OutOfPages(1, 0, 0)
                 self.drop(spare)
             (self.state_of[slot],) = self.states.alloc(1).tolist()
+            self.fresh.add(slot)
         return self.state_of[slot]
+
+    def has(self, slot: int) -> bool:
+        """Return whether the state of `slot` is there, computed to its end."""
+        return slot in self.cached or slot in self.held
 
     def keep(self, slot: int) -> None:
         """Let the cache have the state of `slot`, the most recently used from now on."""
@@ -77,12 +85,14 @@ class StatePool(FreeListPool):
     def drop(self, slot: int) -> None:
         """Forget the state of `slot`, if it has one."""
         self.cached.pop(slot, None)
+        self.fresh.discard(slot)
         if slot in self.state_of:
             self.states.free([self.state_of.pop(slot)])
 
     def hold(self, slot: int) -> None:
         """A running request continues from the state of `slot`, which stays until `leave`."""
         self.held[slot] += 1
+        self.fresh.discard(slot)
 
     def leave(self, slot: int) -> None:
         """One request fewer continues from the state of `slot`; without any, it goes unless it is cached."""
@@ -93,7 +103,7 @@ class StatePool(FreeListPool):
                 self.drop(slot)
 
     def move(self, slot: int, to_slot: int) -> None:
-        """What `slot` names is named by `to_slot` from now on: another slot of the same token after the same ones."""
+        """Let `to_slot` name what `slot` names: another slot of the same token, after the same tokens."""
         if slot == to_slot or slot not in self.state_of:
             return
         if slot in self.cached:
@@ -117,6 +127,7 @@ class StatePool(FreeListPool):
         numbers = {*self.state_of.values()}
         require(used == len(numbers) == len(self.state_of), f"{used} states are in use: {len(numbers)} have a slot")
         for slot in self.state_of:
+            require(self.has(slot) != (slot in self.fresh), f"the state of slot {slot} is nobody's")
             require(not self.is_free(slot // self.page_size), f"slot {slot} has a state, but its page is free")
         for slot in (*self.cached, *self.held):
             require(slot in self.state_of, f"slot {slot} should have a state, and has none")
@@ -128,7 +139,8 @@ class LayeredManager(CacheManager):
     A cached prefix ends at whole `step` tokens (default: a page), where its state was kept. `store` is what the model
     writes to, a `LayeredStore` of the same `pool`. Each running request needs two states, the one that it continues
     from and the next one: `OutOfPages` where there are too few. What was computed cannot be taken back, because its
-    state is gone: an engine cannot use drafts.
+    state is gone: an engine cannot use drafts. The model takes states from the pool while it computes; no other thread
+    may call the manager then, which an `Engine` takes care of.
 
     >>> manager = LayeredManager(num_pages=32, num_states=6)
     >>> def serve(tokens):
@@ -163,7 +175,7 @@ class LayeredManager(CacheManager):
         most = max(0, len(prompt) - 1) if limit is None else limit
         slots = self.cache.match_prefix(prompt, limit=most, namespace=namespace).slots.tolist()
         alone = len(slots) // self.step * self.step
-        hit = next((at for at in range(alone, 0, -self.step) if slots[at - 1] in self.pool.state_of), 0)
+        hit = next((at for at in range(alone, 0, -self.step) if self.pool.has(slots[at - 1])), 0)
         sequence = super().start(prompt, namespace=namespace, spare=spare, limit=hit)
         sequence._stops = places_to_keep(len(prompt), hit, alone if alone > hit else 0, self.step)
         if hit:
@@ -187,13 +199,15 @@ class LayeredManager(CacheManager):
         before = sequence.computed
         super().advance(sequence, num_tokens)
         if sequence.computed > before:
-            slot = int(sequence._slots_of(sequence.computed)[-1])
+            slots = sequence._slots_of(sequence.computed)[before:].tolist()
             try:
-                self.pool.put(slot)
+                self.pool.put(slots[-1])
             except OutOfPages:
                 sequence.computed = before
                 raise
-            self._continue_from(sequence, slot)
+            self._continue_from(sequence, slots[-1])
+            for slot in self.pool.fresh.intersection(slots):  # of a step that failed, and was not tried again
+                self.pool.drop(slot)
 
     def _publish(self, sequence: Sequence, move_lock: bool = False) -> Insertion | None:
         """As `CacheManager`; where the cache keeps its own slots, these name the states that ours have named."""

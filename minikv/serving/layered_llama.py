@@ -28,7 +28,7 @@ from minikv.store import KVStore
 
 
 class LayeredStore:
-    """What a model with state layers writes to: a `KVStore` for its full layers, and the states of `pool`.
+    """The memory of a model with state layers: a `KVStore` for its full layers, and the states of `pool`.
 
     `shape` is the whole model's, `recurrent` the numbers of its state layers, which are not the last one. All else goes
     to the `KVStore`; sums are kept in float32 or wider.
