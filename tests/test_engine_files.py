@@ -128,6 +128,16 @@ USES = {
         """,
         "[(0, 0, 2), (0, 0, 2), (0, 2, 0)]\n[(0, 0, 2), (0, 0, 1), (2, 0, 0)]\n(0, 0, 2) 2",
     ),
+    "ch15_layers": (
+        """
+        groups = [m.Group("full", 4), m.Group("window", 4, window=6), m.Group("state", 4)]
+        for room in 100, 5:
+            cache = m.LayerCache(groups, room, m.checkpoints)
+            print([cache.serve((7,) * 9 + (last,) * 4) for last in (1, 2, 3, 3)], len(cache.blocks))
+        print(m.replay_start(60, 16, 3), m.block_for_state(33, 2))
+        """,
+        "[0, 0, 8, 12] 14\n[0, 0, 0, 0] 5\n15 32",
+    ),
 }
 
 

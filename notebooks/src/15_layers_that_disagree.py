@@ -637,7 +637,7 @@ for count in 16, 44, 45:
 
 vLLM and SGLang serve such models, and they do the same in different ways:
 
-| | vLLM | SGLang |
+| what | vLLM | SGLang |
 |---|---|---|
 | index | {{engines vllm-hash-index}} | {{engines sglang-component-data}} |
 | agreement | {{engines vllm-rounds}} | {{engines sglang-validators}} |
