@@ -40,12 +40,14 @@ config = json.loads(asset(f"configs/{NEXT}.json").read_text("utf-8"))
 full, recurrent = KVLayers.from_config(NEXT).groups
 kv, dim = config["num_key_value_heads"], config["head_dim"]
 heads, side = config["linear_num_value_heads"], config["linear_value_head_dim"]
-print(f"{full.layers} full layers: 2 × {kv} heads × {dim} numbers of 2 bytes")
-print(f"{recurrent.layers} recurrent layers: {heads} heads × {side} × {side} sums of 4")
+print(f"{full.layers} full layers × {kv} heads × 2 vectors × {dim} numbers × 2 bytes")
+print(
+    f"{recurrent.layers} recurrent layers × {heads} heads × {side} × {side} × 4 bytes"
+)
 
 # %% [markdown]
 """
-The first line is one token, and the second is all states at one place, in 32 bits (SGLang's default). These states weigh as much as the keys and values of how many tokens, to the nearest thousand?
+The first line is one token, and the second is all states at one place, in 32 bits, as SGLang keeps them by default. These states weigh as much as the keys and values of how many tokens, to the nearest thousand?
 """
 
 # %%
@@ -183,7 +185,7 @@ Groups may have blocks of different lengths, but all of them can continue only w
 # %%
 rows, both = [], grid([Group("full", 4), Group("state", 6)])
 for name, size in ("full", 4), ("state", 6), ("grid", both):
-    blocks = [(str(end), size, "computed", "") for end in range(size, 37, size)]
+    blocks = [(str(end), size, "cached", "") for end in range(size, 37, size)]
     rows.append((name, blocks, f"{size} tokens"))
 strips(rows, size=16)
 
@@ -435,7 +437,7 @@ With dozens of layers, this is too much. So where {{engines vllm-replay}}, for D
 
 ### All together
 
-`LayerCache` serves a prompt with your functions. All blocks take the same room, and the least recently used one goes first.
+`LayerCache` serves a prompt with your functions. All blocks take the same room, and the least recently used one goes first. `saved` returns the places whose blocks are there, and `use` makes blocks the most recently used.
 """
 
 # %%
@@ -443,7 +445,7 @@ source(LayerCache.serve)
 
 # %% [markdown]
 """
-Sixty questions come in random order. Each has 40 tokens that all share, 40 that a tenth of them share, and 21 of its own. As in Qwen3-Next, there are three groups of states per group of full layers. We compare your `checkpoints` with states at all places:
+Sixty questions come in random order. Each has 40 tokens that all share, 40 that ten of them share, and 21 of its own. As in Qwen3-Next, there are three groups of states per group of full layers. We compare your `checkpoints` with states at all places:
 """
 
 
@@ -643,7 +645,7 @@ vLLM and SGLang serve such models, and they do the same in different ways:
 | agreement | {{engines vllm-rounds}} | {{engines sglang-validators}} |
 | junction | {{engines vllm-junction}} | {{engines sglang-junction}} |
 | states of answers | {{engines vllm-answer-states}} | {{engines sglang-answer-states}} |
-| evicted first | {{engines vllm-shared-queue}} | {{engines sglang-own-lru}} |
+| eviction | {{engines vllm-shared-queue}} | {{engines sglang-own-lru}} |
 
 From the same saved blocks, vLLM 0.33.0 finds as much as your functions; the course's tests compare them with its recorded answers.
 
