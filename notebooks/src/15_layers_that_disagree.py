@@ -40,14 +40,12 @@ config = json.loads(asset(f"configs/{NEXT}.json").read_text("utf-8"))
 full, recurrent = KVLayers.from_config(NEXT).groups
 kv, dim = config["num_key_value_heads"], config["head_dim"]
 heads, side = config["linear_num_value_heads"], config["linear_value_head_dim"]
-print(f"{full.layers} full layers × {kv} heads × 2 vectors × {dim} numbers × 2 bytes")
-print(
-    f"{recurrent.layers} recurrent layers × {heads} heads × {side} × {side} × 4 bytes"
-)
+print(f"{full.layers} full × {kv} heads × 2 vectors × {dim} numbers × 2 bytes")
+print(f"{recurrent.layers} recurrent × {heads} heads × {side} × {side} sums × 4 bytes")
 
 # %% [markdown]
 """
-The first line is one token, and the second is all states at one place, in 32 bits, as SGLang keeps them by default. These states weigh as much as the keys and values of how many tokens, to the nearest thousand?
+The first line is one token in all full layers, and the second is the states of all recurrent layers at one place, in 32 bits, as SGLang keeps them by default. These states weigh as much as the keys and values of how many tokens, to the nearest thousand?
 """
 
 # %%
