@@ -110,9 +110,9 @@ def play_common_hit(world: World, case: tuple[Sequence[Lane], int]) -> Frames:
 
 
 def play_checkpoints(world: World, case: tuple[int, int, int, int]) -> Frames:
-    """Ask twice about a prompt; of it whole steps were found, which end before it does."""
+    """Ask twice about a prompt, of which at most all tokens but the last one were found."""
     length, hit, fork, step = case
-    hit, fork = (min(found, length - 1) // step * step for found in (hit, fork))
+    hit, fork = min(hit, length - 1) // step * step, min(fork, length - 1)
     for _ in range(2):
         yield _asked(world, "checkpoints", length=length, hit=hit, fork=fork, step=step)
 
@@ -131,7 +131,7 @@ _BLOCKS = f"steps for {_LONG} blocks"
 PIECES = (
     Piece(
         "15.1", one_call("block_for_state"),
-        cases=[(1, 1), (32, 1, 16), (65, 2, 4)],
+        cases=[(1, 1), (32, 1, 16), (65, 2, 4), (2**60 + 1, 1)],
         strategy=st.tuples(st.integers(1, 400), st.integers(1, 9), st.sampled_from([1, 4, 16])),
     ),
     Piece(
@@ -160,7 +160,8 @@ PIECES = (
     ),
     Piece(
         "15.5", play_checkpoints,
-        cases=[(8, 0, 0, 4), (20, 4, 8, 4), (18, 0, 16, 4), (18, 16, 8, 4)],
+        cases=[(8, 0, 0, 4), (20, 4, 8, 4), (18, 0, 16, 4), (18, 16, 8, 4), (18, 4, 11, 4),
+               (18, 8, 11, 4)],
         strategy=st.tuples(_LENGTH, up_to(40), st.just(0) | up_to(40), _STEP),
     ),
     Piece(
