@@ -1,10 +1,10 @@
 """Which states pay, on real traffic and on a fan-out: the figures of `layers.json`, which chapter 15 shows.
 
-    python assets/layers.py FOLDER     reads two traces in FOLDER and writes layers.json, always the same; half an hour
+    python assets/layers.py FOLDER     reads two traces in FOLDER and writes layers.json, always the same; ten minutes
 
 The learner's `LayerCache` serves the traces that `cut_traffic.py` cuts, here whole. The model is made like Qwen3-Next:
-one group of full attention and three of states, all with blocks of the same bytes. Its blocks have 576 tokens for the
-agents (nine of the trace's blocks) and 512 for the chat (one). The agents' sessions start at random within eight hours.
+one group of full attention and three of states, all with blocks of the same bytes, 576 tokens for the agents (nine of
+the trace's blocks) and 512 for the chat (one). The sessions of the agents start at random within eight hours.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SPAN = 8 * 3_600_000.0  # eight hours
 CHUNK = 8192
 STATES = 3  # groups of recurrent layers
 Keep = Callable[[int, int, int, int], list[int]]
-ROOMS = {"agents": (None, 6000, 15_000, 40_000), "chat": (None, 8000, 20_000, 60_000)}
+ROOMS = {"agents": (None, 6000, 15_000), "chat": (None, 8000, 20_000)}
 
 
 def each(tokens: int) -> Keep:
@@ -107,11 +107,26 @@ def fan_out(block: int, tail: int, trunks: int = 20, siblings: int = 30, shared:
     return found
 
 
+class Together(LayerCache):
+    """A cache in which the states of a place, one for each group of recurrent layers, come and go together.
+
+    >>> cache = Together([Group("full", 4), Group("state", 4)], room=9, keep=checkpoints)
+    >>> cache.serve((1, 2, 3, 4, 5)), cache.serve((1, 2, 3, 4, 6)), len(cache.blocks)
+    (0, 4, 4)
+    """
+
+    def use(self, number: int, prompt: Any, places: Iterable[int]) -> None:
+        """Use the blocks of one group, or of all groups of states."""
+        for at in places:
+            for group in range(number, number + (STATES if number else 1)):
+                super().use(group, prompt, [at])
+
+
 def served(prompts: Iterable[Prompt], step: int, room: int | None, name: str) -> dict[str, Any]:
     """The share of all tokens that were found, in percent, and how many states there are in the end."""
     keep = KEEPS[name]
-    states = [Group("state", step)] * (STATES if keep else 0)
-    cache: Any = LayerCache([Group("full", step), *states], room or float("inf"), keep)
+    groups = [Group("full", step), Group("state", step)][: 2 if keep else 1]
+    cache = Together(groups, room or float("inf"), keep)
     cache.blocks = OrderedDict()  # whose first entry is found at once, however many were dropped
     hits = tokens = 0
     for prompt in prompts:
@@ -123,13 +138,13 @@ def served(prompts: Iterable[Prompt], step: int, room: int | None, name: str) ->
 
 def figures(folder: Path, tick: Callable[[str], None]) -> Iterator[dict[str, Any]]:
     """All rows: the traffic, the tokens of a block, the blocks of the pool (None if there is no limit), the result."""
-    traffic = {
-        ("agents", 576): prompts_in(folder / AGENTS, 64, 576),
-        ("chat", 512): prompts_in(folder / CHAT, 512, 512),
-        **{(f"fan-out, tails of {tail}", 576): (fan_out(576, tail),) for tail in (96, 1600)},
-    }
-    for (name, block), prompts in traffic.items():
-        for room in ROOMS.get(name, (None,)):
+    traffic = [
+        ("agents", 576, prompts_in(folder / AGENTS, 64, 576)),
+        ("chat", 512, prompts_in(folder / CHAT, 512, 512)),
+        *((f"fan-out, tails of {tail}", 576, (fan_out(576, tail),)) for tail in (96, 1600)),
+    ]
+    for name, block, prompts in traffic:
+        for room in ROOMS.get(name, [None]):
             for keep in KEEPS:
                 tick(f"{name}, {room or 'no limit'}, {keep}")
                 found = served(prompts[bool(room)], block, room, keep)
