@@ -32,8 +32,10 @@ class LayerCache:
 
     def saved(self, prompt):
         """Return for each group the places of the prompt whose blocks are there."""
-        places = range(self.step, len(prompt) + 1, self.step)
-        return [{at for at in places if (number, prompt[:at]) in self.blocks} for number in range(len(self.groups))]
+        return [
+            {at for at in range(0, len(prompt) + 1, group.block) if (number, prompt[:at]) in self.blocks}
+            for number, group in enumerate(self.groups)
+        ]
 
     def use(self, number, prompt, places):
         for at in places:
@@ -51,7 +53,7 @@ class LayerCache:
                 self.use(number, prompt, [hit] * (hit > 0) + self.keep(len(prompt), hit, fork, self.step))
         for number, group in enumerate(self.groups):
             if group.keeps != "state":
-                self.use(number, prompt, range(len(prompt) // self.step * self.step, 0, -self.step))
+                self.use(number, prompt, range(len(prompt) // group.block * group.block, 0, -group.block))
         while len(self.blocks) > self.room:
             del self.blocks[next(iter(self.blocks))]
         return hit

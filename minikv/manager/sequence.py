@@ -113,7 +113,8 @@ class Sequence:
     @property
     def next_stop(self) -> int:
         """Where the next chunk should end, at the latest: `length`, or before that, where a state is to be kept."""
-        return min([self.length, *(stop for stop in self._stops if stop > self.computed)])
+        stops = [stop for stop in self._stops if stop > self.computed] if self._stops else ()
+        return min(stops, default=self.length)
 
     @property
     def publishable(self) -> int:
