@@ -72,7 +72,7 @@ Now replay all sessions of chapter 13's coding agents, which start within eight 
 
 # %%
 figures = json.loads(asset("layers.json").read_text("utf-8"))
-RULES = list(dict.fromkeys(row["keep"] for row in figures))
+RULES = "full attention alone", "ends", "ends and junctions"
 
 
 def rates(traffic, room):
@@ -325,14 +325,14 @@ Does the junction pay? This is the share of tokens found with unlimited memory, 
 """
 
 # %%
-print(f"{'':24}", *(f"{rule:>20}" for rule in RULES[-2:]))
+print(f"{'':22}", *(f"{rule:>20}" for rule in RULES))
 for traffic in dict.fromkeys(row["traffic"] for row in figures):
     found = rates(traffic, None)
-    print(f"{traffic:24}", *(f"{found[rule]:18.1f} %" for rule in RULES[-2:]))
+    print(f"{traffic:22}", *(f"{found[rule]:18.1f} %" for rule in RULES))
 
 # %% [markdown]
 """
-Junctions hardly matter in the real traffic, whose prompts mostly continue earlier ones. (The agents' trace also hides what two sessions share.) They pay where many prompts branch off, if their own parts are longer than a block. Otherwise the prompts end near the junction, and *ends* is enough.
+In the real traffic, whose prompts mostly continue earlier ones, *ends* loses little, and junctions hardly matter. (The agents' trace also hides what two sessions share.) They pay where many prompts branch off, if their own parts are longer than a block. Otherwise the prompts end near the junction, and *ends* is enough.
 
 ### Step 6: stop for a state
 
@@ -374,8 +374,7 @@ chunks = check("15.6 chunks", chunks)
 rows = []
 for name, stops in ("no stops", []), ("12 and 20", [12, 20]):
     ends = chunks(0, 24, 8, stops)
-    starts = zip([0, *ends], ends)
-    parts = [(str(at), end - at, "computed", str(end - at)) for at, end in starts]
+    parts = [(str(a), b - a, "computed", str(b - a)) for a, b in zip([0, *ends], ends)]
     rows.append((name, parts, f"{len(parts)} chunks"))
 strips(rows, size=18)
 
