@@ -131,7 +131,7 @@ _BLOCKS = f"steps for {_LONG} blocks"
 PIECES = (
     Piece(
         "15.1", one_call("block_for_state"),
-        cases=[(1, 1), (32, 1, 16), (65, 2, 4), (2**60 + 1, 1)],
+        cases=[(1, 1), (32, 1, 16), (65, 2, 4), (2**60 + 1, 2**56)],
         strategy=st.tuples(st.integers(1, 400), st.integers(1, 9), st.sampled_from([1, 4, 16])),
     ),
     Piece(
