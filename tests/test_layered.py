@@ -41,7 +41,7 @@ def served(dice, seed):
     model, page = layered_llama(llama(seed, num_hidden_layers=4)), dice.choice([1, 2, 4])
     pool = StatePool(dice.randrange(50, 70) // page + 1, dice.randrange(8, 14), page)
     store = LayeredStore(model.shape, {0, 2}, pool, dtype=model.dtype)
-    manager = LayeredManager(pool.size, pool.states.size, page, page * dice.choice([1, 2]), store, pool)
+    manager = LayeredManager(pool, page * dice.choice([1, 2]), store)
     engine = Engine(model, manager, Scheduler(manager, dice.randrange(4, 20), max_running=4))
     found = []
     for prompt in prompts_of(dice, 14, model.vocab_size):
@@ -78,7 +78,7 @@ def test_a_hit_gives_the_same_tokens_with_chunks_eviction_and_aborts(seeds):
 def test_the_manager_finds_what_the_chapter_finds(seed, step):
     dice, world = random.Random(seed), engine_world(15)
     chapter = world["LayerCache"]([Group("full", step), Group("state", step)], 10**6, world["checkpoints"])
-    manager = LayeredManager(4000, 400, step=step)
+    manager = LayeredManager(StatePool(4000, 400), step)
     for prompt in prompts_of(dice, 12, 3):
         sequence = manager.start(prompt)
         assert sequence.cached_length == chapter.serve(tuple(prompt))
@@ -110,7 +110,7 @@ class StateCanaryModel(CanaryModel):
 
 @pytest.mark.parametrize("off", [0, 1])
 def test_the_canary_finds_a_state_that_is_named_one_position_off(off):
-    manager = LayeredManager(256, 8, step=4)
+    manager = LayeredManager(StatePool(256, 8), step=4)
     engine = Engine(StateCanaryModel(manager.pool), manager)
     engine.generate([[*b"a state is a sum"]], 1)
     slots = manager.cache.match_prefix([*b"a state is a sum"]).slots.tolist()
@@ -124,7 +124,7 @@ def test_the_canary_finds_a_state_that_is_named_one_position_off(off):
 
 
 def test_what_has_no_room_for_its_states_waits_and_nothing_is_taken_back():
-    manager = LayeredManager(64, 4)
+    manager = LayeredManager(StatePool(64, 4))
     running = [manager.start([1, 2, 3]) for _ in range(2)]
     with pytest.raises(OutOfPages):
         manager.start([4])
@@ -136,7 +136,7 @@ def test_what_has_no_room_for_its_states_waits_and_nothing_is_taken_back():
 
 
 def test_a_state_of_a_step_that_failed_is_never_found():
-    manager = LayeredManager(64, 8, step=2)
+    manager = LayeredManager(StatePool(64, 8), step=2)
     sequence = manager.start([1, 2, 3, 4, 5, 6])
     manager.pool.put(int(sequence.slots[1]))  # as a model does that fails in a later layer
     for count in (3, 3):
@@ -144,3 +144,32 @@ def test_a_state_of_a_step_that_failed_is_never_found():
         manager.check()
     manager.finish(sequence)
     assert manager.start([1, 2, 9]).cached_length == 0
+
+
+def test_a_state_that_only_a_duplicate_had_is_not_found_after_it_went():
+    manager = LayeredManager(StatePool(64, 4), step=2)
+    twins = [manager.start([1, 2, 3]) for _ in range(2)]
+    for twin in twins:
+        manager.advance(twin, 2)
+        manager.advance(twin, 1)
+    for twin in twins:
+        manager.finish(twin)
+        manager.check()
+    for first in range(7, 10):
+        other = manager.start([first, 2, 3])
+        manager.advance(other, 2)
+        manager.advance(other)
+        manager.finish(other)
+        manager.check()
+    assert manager.start([1, 2, 3]).cached_length == 0
+
+
+def test_a_step_that_failed_leaves_no_states():
+    pool = StatePool(64, 2)
+    manager = LayeredManager(pool)
+    sequence = manager.start([1, 2, 3, 4])
+    pool.put(int(sequence.slots[3]))
+    pool.begin()
+    for count in (3, 1):
+        manager.advance(sequence, count)
+        manager.check()

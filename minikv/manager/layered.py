@@ -10,14 +10,14 @@ could continue, asked again, and where it left another prompt. After vLLM's "ali
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Hashable
 from typing import Any
 
 from minikv.errors import OutOfPages, bounded, require, whole_number
-from minikv.interrupts import exclusive
+from minikv.interrupts import exclusive, uninterrupted
 from minikv.manager.manager import CacheManager
-from minikv.manager.sequence import Sequence
+from minikv.manager.sequence import ABORTED, Sequence
 from minikv.pools import FreeListPool, page_slots
 from minikv.prefix import Insertion
 from minikv.tokens import TokensLike, pack
@@ -55,17 +55,30 @@ class StatePool(FreeListPool):
 
     def __init__(self, size: int, num_states: int, page_size: int = 1):
         super().__init__(size)
-        self.states, self.page_size = FreeListPool(num_states), page_size
+        self.states = FreeListPool(whole_number("num_states", num_states, 2, "a running request needs 2 states"))
+        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
         self.state_of: dict[int, int] = {}
-        self.cached: dict[int, None] = {}
-        self.held: Counter[int] = Counter()
+        self.cached = OrderedDict[int, None]()
+        self.held = Counter[int]()
         self.fresh = set[int]()
 
+    @property
+    def num_spare(self) -> int:
+        """States that are free, or could be: those that are cached and no running request continues from."""
+        return self.states.num_free + len(self.cached.keys() - self.held.keys())
+
+    @uninterrupted
+    def begin(self) -> None:
+        """A step begins: what is left of one that failed is forgotten."""
+        for slot in sorted(self.fresh):
+            self.drop(slot)
+
+    @uninterrupted
     def put(self, slot: int) -> int:
         """The number of the state of `slot`, which gets one if it has none; `OutOfPages` if there is no room for it."""
         if slot not in self.state_of:
             if not self.states.num_free:
-                spare = next((other for other in self.cached if not self.held[other]), None)
+                spare = next((other for other in self.cached if other not in self.held), None)
                 if spare is None:
                     raise OutOfPages(1, 0, 0)
                 self.drop(spare)
@@ -79,8 +92,8 @@ class StatePool(FreeListPool):
 
     def keep(self, slot: int) -> None:
         """Let the cache have the state of `slot`, the most recently used from now on."""
-        self.cached.pop(slot, None)
         self.cached[slot] = None
+        self.cached.move_to_end(slot)
 
     def drop(self, slot: int) -> None:
         """Forget the state of `slot`, if it has one."""
@@ -110,7 +123,8 @@ class StatePool(FreeListPool):
             self.keep(to_slot)
         if to_slot not in self.state_of:
             self.state_of[to_slot] = self.state_of.pop(slot)
-        self.held[to_slot] += self.held.pop(slot, 0)
+        if slot in self.held:
+            self.held[to_slot] += self.held.pop(slot)
         self.drop(slot)
 
     def free(self, pages: Any, sure: bool = False) -> None:
@@ -131,18 +145,19 @@ class StatePool(FreeListPool):
             require(not self.is_free(slot // self.page_size), f"slot {slot} has a state, but its page is free")
         for slot in (*self.cached, *self.held):
             require(slot in self.state_of, f"slot {slot} should have a state, and has none")
+        require(min(self.held.values(), default=1) > 0, f"of the states held, some are by nobody: {self.held}")
 
 
 class LayeredManager(CacheManager):
-    """A `CacheManager` for a model with recurrent layers, with room for `num_states` of their states.
+    """A `CacheManager` for a model with recurrent layers, over the pages and states of `pool`.
 
-    A cached prefix ends at whole `step` tokens (default: a page), where its state was kept. `store` is what the model
-    writes to, a `LayeredStore` of the same `pool`. Each running request needs two states, the one that it continues
-    from and the next one: `OutOfPages` where there are too few. What was computed cannot be taken back, because its
-    state is gone: an engine cannot use drafts. The model takes states from the pool while it computes; no other thread
-    may call the manager then, which an `Engine` takes care of.
+    `pool` is new, or kept for this manager alone. A cached prefix ends at whole `step` tokens (default: a page), where
+    its state was kept. `store` is what the model writes to, a `LayeredStore` of the same pool. Each running request
+    needs two states, the one that it continues from and the next one: `OutOfPages` where there are too few. What was
+    computed cannot be taken back, because its state is gone: an engine cannot use drafts. The model takes states from
+    the pool while it computes; no other thread may call the manager then, which an `Engine` takes care of.
 
-    >>> manager = LayeredManager(num_pages=32, num_states=6)
+    >>> manager = LayeredManager(StatePool(32, num_states=6))
     >>> def serve(tokens):
     ...     sequence = manager.start(tokens)
     ...     while sequence.computed < sequence.length:
@@ -156,22 +171,23 @@ class LayeredManager(CacheManager):
     pool: StatePool
     truncate = None  # type: ignore[assignment]
 
-    def __init__(self, num_pages: int, num_states: int, page_size: int = 1, step: int | None = None, store: Any = None,
-                 pool: StatePool | None = None):  # fmt: skip
-        states = StatePool(num_pages, num_states, page_size) if pool is None else pool
-        super().__init__(num_pages, page_size, pool=states, store=store)
-        whole_number("num_states", num_states, 2, "a running request needs 2 states")
-        self.step = page_size if step is None else whole_number("step", step, 1, "a step is at least 1 token")
-        if self.step % page_size:
-            raise ValueError(f"step is {bounded(step)}: expected a multiple of page_size, {page_size}")
+    def __init__(self, pool: StatePool, step: int | None = None, store: Any = None):
+        if not isinstance(pool, StatePool):
+            raise TypeError(f"pool is {bounded(pool)}: expected a StatePool")
+        super().__init__(pool.size, pool.page_size, pool=pool, store=store)
+        if getattr(store, "pool", pool) is not pool:
+            raise ValueError(f"store is {bounded(store)}: expected one of the same pool")
+        self.step = self.page_size if step is None else whole_number("step", step, 1, "a step is at least 1 token")
+        if self.step % self.page_size:
+            raise ValueError(f"step is {self.step}: expected a multiple of page_size, {self.page_size}")
 
     @exclusive
     def start(self, tokens: TokensLike, *, namespace: Hashable = None, spare: int = 0, limit: int | None = None
               ) -> Sequence:  # fmt: skip
         """As `CacheManager.start`; what is taken from the cache ends where a state is, too."""
-        prompt, states = pack(tokens), self.pool.states.size
-        if 2 * len(self._running) + 2 > states:
-            raise OutOfPages(2 * len(self._running) + 2, states, 0)
+        prompt, needed = pack(tokens), 2 * len(self._running) + 2
+        if needed > self.pool.states.size:
+            raise OutOfPages(needed, self.pool.num_spare, 0)
         most = max(0, len(prompt) - 1) if limit is None else limit
         slots = self.cache.match_prefix(prompt, limit=most, namespace=namespace).slots.tolist()
         alone = len(slots) // self.step * self.step
@@ -202,7 +218,7 @@ class LayeredManager(CacheManager):
             slots = sequence._slots_of(sequence.computed)[before:].tolist()
             try:
                 self.pool.put(slots[-1])
-            except OutOfPages:
+            except BaseException:
                 sequence.computed = before
                 raise
             self._continue_from(sequence, slots[-1])
@@ -213,15 +229,22 @@ class LayeredManager(CacheManager):
         """As `CacheManager`; where the cache keeps its own slots, these name the states that ours have named."""
         done = super()._publish(sequence, move_lock)
         if done is not None and done.prefix_length > sequence.shared:
-            tokens, own = sequence.tokens, sequence.slots.tolist()
-            known = self.cache.match_prefix(tokens, limit=done.prefix_length, namespace=sequence.namespace)
-            theirs = known.slots.tolist()
-            for at in {*sequence._stops, sequence.computed}:
-                if sequence.shared < at <= done.prefix_length:
-                    self.pool.move(own[at - 1], theirs[at - 1])
-            if sequence.computed <= done.prefix_length:
-                sequence._state = theirs[sequence.computed - 1]
+            try:
+                self._rename(sequence, done)
+            except BaseException:
+                self._release(sequence, ABORTED, done)
+                raise
         return done
+
+    def _rename(self, sequence: Sequence, done: Insertion) -> None:
+        """The states of duplicates are named by the slots that the cache has kept."""
+        length, own = done.prefix_length, sequence.slots
+        theirs = self.cache.match_prefix(sequence.tokens, limit=length, namespace=sequence.namespace).slots
+        for at in sorted({*sequence._stops, sequence.computed}):
+            if sequence.shared < at <= length:
+                self.pool.move(int(own[at - 1]), int(theirs[at - 1]))
+        if sequence.computed <= length:
+            sequence._state = int(theirs[sequence.computed - 1])
 
     def _release(self, sequence: Sequence, state: str, done: Insertion | None = None) -> None:
         """As `CacheManager`; the state that the sequence had goes, too, unless it is cached."""

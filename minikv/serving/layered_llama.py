@@ -17,12 +17,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from minikv.errors import bounded
+from minikv.errors import bounded, whole_number
 from minikv.manager.layered import StatePool
 from minikv.serving.attention import StepAttention
 from minikv.serving.batch import Batch
 from minikv.serving.llama import Llama
-from minikv.serving.windowed_llama import require_layers
 from minikv.sizing import KVShape
 from minikv.store import KVStore
 
@@ -40,7 +39,10 @@ class LayeredStore:
 
     def __init__(self, shape: KVShape, recurrent: Collection[int], pool: StatePool, **options: Any):
         self.shape, self.pool, self.page_size, self.num_pages = shape, pool, pool.page_size, pool.size
-        self.recurrent = require_layers(recurrent, shape.num_layers - 1)
+        self.recurrent = frozenset(whole_number("recurrent", layer, 0, "layers count from 0") for layer in recurrent)
+        if max(self.recurrent, default=shape.num_layers) >= shape.num_layers - 1:
+            rule = f"expected some of layers 0 to {shape.num_layers - 2}, for the last one keeps keys and values"
+            raise ValueError(f"recurrent is {bounded(sorted(self.recurrent))}: {rule}")
         kinds = [layer in self.recurrent for layer in range(shape.num_layers)]
         self.places = [kinds[:layer].count(kind) for layer, kind in enumerate(kinds)]  # in the store of its kind
         self.full = KVStore(replace(shape, num_layers=kinds.count(False)), pool.size, pool.page_size, **options)
@@ -79,6 +81,8 @@ class LayeredAttention:
         place, pool = self.store.places[layer], self.store.pool
         if layer not in self.store.recurrent:
             return self.full(place, q, k, v)
+        if not place:
+            pool.begin()
         states, out = self.store.states[place], torch.empty_like(q)
         for rows, slots in self.rows:
             before = len(slots) - (rows.stop - rows.start)
@@ -103,9 +107,9 @@ def summed(q: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tens
     True
     """
     dtype, group = state.dtype, q.shape[1] // k.shape[1]
-    gates = torch.sigmoid(k.to(dtype).mean(-1))[..., None, None]
     found = []
-    for query, key, value, gate in zip(q.to(dtype), k.to(dtype), v.to(dtype), gates):
+    for query, key, value in zip(q.to(dtype), k.to(dtype), v.to(dtype)):
+        gate = torch.sigmoid(key.mean(-1))[:, None, None]
         state = gate * state + key[:, :, None] * value[:, None]
         found.append(query.view(len(state), group, -1) @ state * q.shape[2] ** -0.5)
     return torch.stack(found).view(q.shape).to(q.dtype), state
@@ -117,7 +121,7 @@ def layered_llama(model: Llama) -> Llama:
     >>> from minikv import Engine, LayeredManager, asset
     >>> model, pool = layered_llama(Llama.from_folder(asset("model"))), StatePool(256, num_states=8)
     >>> store = LayeredStore(model.shape, {0, 2}, pool, dtype=model.dtype)
-    >>> engine = Engine(model, LayeredManager(256, 8, step=4, store=store, pool=pool))
+    >>> engine = Engine(model, LayeredManager(pool, step=4, store=store))
     >>> cold, warm = (engine.generate([[*b"Two kinds of layers, one prefix."]], 8)[0] for _ in range(2))
     >>> cold.tokens == warm.tokens, cold.cached, warm.cached
     (True, 0, 28)

@@ -48,8 +48,10 @@ def num_drafted(request: Request) -> int:
 def rest_of(request: Request) -> ScheduledChunk:
     """All that a running request has left to compute: its last sampled token, or what is missing of its prompt."""
     sequence = request.sequence
-    count = getattr(sequence, "next_stop", sequence.length) - num_drafted(request) - sequence.computed
-    return ScheduledChunk(request, count, count > 1 or not request.output)
+    whole = sequence.length - num_drafted(request)
+    end = min(whole, getattr(sequence, "next_stop", whole))
+    count = end - sequence.computed
+    return ScheduledChunk(request, count, count > 1 or not request.output or end < whole)
 
 
 def paired(
