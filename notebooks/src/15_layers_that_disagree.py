@@ -8,7 +8,7 @@ In many recent models, some layers keep all tokens, some only the last few, and 
 
 {{time}} **Needs** chapters 10 and 12. **New words** group, state, grid, junction, replay.
 
-**In this notebook already** the classes `Group` and `LayerCache` and the function `grid`, which call your functions.
+**In this notebook already** the class `Group`, the function `grid`, and the class `LayerCache`, which calls your functions.
 
 Here is where we are going. A cached prompt comes again. Each *lane* is a group of layers, and each box is a block, named after the place where it ends; dashed blocks are missing. Step through the film: the line shows where the request would continue.
 """
@@ -338,7 +338,7 @@ In the real traffic, whose prompts mostly continue earlier ones, *ends* loses li
 
 A prompt is computed in chunks (chapter 08). Within a chunk, the states pass by in the middle of the computation, and vLLM can save only those at its end. So a chunk must end at each place that `checkpoints` chose.
 
-Tokens 0 to 24 are computed in chunks of at most 8 tokens, three in all. How many chunks does it take with stops at 12 and 20?
+24 tokens are computed in chunks of at most 8, three in all. How many chunks does it take with stops at 12 and 20?
 """
 
 # %%
@@ -584,9 +584,11 @@ Full layers that can continue somewhere can also continue anywhere before. State
 
 ```python
 def lanes_that_expose_it():
-    groups = [Group("state", 4), Group("state", 8)]
-    return groups, [{4, 16}, {8}], 16
+    groups = [Group("state", 4), Group("state", 4)]
+    return groups, [{8}, {4}], 8
 ```
+
+Alone, they answer 8 and 4. But the first has no state at 4.
 
 </details>
 
