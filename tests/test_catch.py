@@ -78,3 +78,20 @@ def test_a_test_that_is_no_function_of_its_own_is_not_run_again(said_of):
     said = printed_by(said_of, text, 'catch("3.6 match", lambda match: helper(match))\n')
     assert said.startswith("✗ 3.6 match: the package's version does not pass your test.")
     assert said.count("✗") == 1
+
+
+EXAMPLE = """
+def test_common_hit(common_hit):
+    full, window, state = Group("full", 4), Group("window", 4, 6), Group("state", 4)
+    every = {4, 8, 12, 16, 20, 24}
+    saved = [every, {4, 8, 16, 20}, {4, 16, 24}]
+    assert common_hit([full, window, state], saved, 25, 4) == 4
+"""
+
+
+def test_the_example_of_chapter_15_is_not_enough_and_one_line_more_is(world, said_of):
+    begin(15, world)
+    for more, mark in ("", "✗"), ("    assert common_hit([full, state], [every, {16}], 24, 4) == 16", "✓"):
+        said_of(EXAMPLE + more, "\n")
+        said = printed_by(catch, "15.4 common_hit", world["test_common_hit"])
+        assert said.startswith(f"{mark} 15.4 common_hit: your test catches ")

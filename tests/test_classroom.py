@@ -112,7 +112,7 @@ def test_a_file_that_does_harm_costs_only_its_student_a_line(tmp_path, monkeypat
 
 def test_a_failing_answer_that_check_has_kept_is_judged(judged_here, tmp_path):
     """Of the pieces of another design too, of which nothing has passed, so the file has not its classes."""
-    pieces = [pieces_of(chapter)[0] for chapter in (1, 3, 4, 9, 10, 11, 12, 13, 14)]
+    pieces = [pieces_of(chapter)[0] for chapter in (1, 3, 4, 9, 10, 11, 12, 13, 14, 15)]
     with learner(tmp_path):
         for piece in pieces:
             text = teachers.without_head(piece.wrong[0].section.text)
