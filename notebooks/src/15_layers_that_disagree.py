@@ -484,9 +484,9 @@ for name in (NEXT, "nemotron-nano-9b-v2"):
 """
 
 # %%
-from minikv import LayeredManager
+from minikv import LayeredManager, StatePool
 
-manager = LayeredManager(num_pages=10_000, num_states=1000, step=4)
+manager = LayeredManager(StatePool(10_000, num_states=1000), step=4)
 cache = LayerCache([Group("full", 4), Group("state", 4)], 10_000, checkpoints)
 chance = random.Random(15)
 for _ in range(300):
