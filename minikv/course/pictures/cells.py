@@ -158,7 +158,7 @@ def lanes(groups: Sequence[Any], saved: Sequence[Any], ends: Sequence[int], at: 
     for _, boxes in found:
         boxes.insert(sum(end <= at for end in ends), Box("", "│", wide=4, fill=BOTH))
     foot = "✓ needed and there · ✗ needed but missing"
-    return BoxRows("", found, wide=38, high=26, says_states=False, foot=foot).picture
+    return BoxRows("", found, wide=38, says_states=False, foot=foot).picture
 
 
 def sliding_line(groups: Sequence[Any], saved: Sequence[Any], limit: int, step: int) -> Any:
@@ -178,8 +178,8 @@ def sliding_line(groups: Sequence[Any], saved: Sequence[Any], limit: int, step: 
                 words = f"{length} tokens: the {group.keeps} layers can't continue"
                 steps.append((words, lanes(groups, saved, ends, length)))
                 length = lower
-    last = lanes(groups, saved, ends, length)
-    return [*steps, (f"{length} tokens: all layers can continue", last)]
+    steps.append((f"{length} tokens: all layers can continue", lanes(groups, saved, ends, length)))
+    return steps
 
 
 def strips(rows: Sequence[tuple[str, Sequence[StripRegion], str]], size: float) -> Picture:
