@@ -107,7 +107,7 @@ BUDGETS = {
     # The playground, the chat and the class report.
     "course: the rest": 8_232,
     # What makes the figures and pictures of the chapters.
-    "assets": 15_470,
+    "assets": 16_420,
     # The project next door: why prompts miss, and how much cache traffic needs.
     "tools": 60_000,
 }
