@@ -6,9 +6,9 @@ In many recent models, some layers keep all tokens, some only the last few, and 
 
 **After this chapter you will be able to** *find* the longest prefix from which all layers of a model can continue, *choose* the places whose states are worth keeping, and *say* what an engine risks when it computes a window again.
 
-{{time}} **Needs** chapters 10 and 12. **New words** group, state, grid, junction, replay.
+{{time}} **Needs** chapters 02, 08, 10 and 12. **New words** group, state, grid, junction, replay.
 
-**In this notebook already** the class `Group`, the function `grid`, and the class `LayerCache`, which calls your functions.
+**In this notebook already** the class `Group`, the function `grid`, and the class `LayerCache`. It calls your functions, or ours until yours pass.
 
 Here is where we are going. A cached prompt comes again. Each *lane* is a group of layers, and each box is a block, named after the place where it ends; dashed blocks are missing. Step through the film: the line shows where the request would continue.
 """
@@ -26,7 +26,7 @@ play(sliding_line(GROUPS, kept, limit=24, step=4))
 """
 ## The problem
 
-In Qwen3-Next, three of four layers are *recurrent*: they keep no tokens, but add each one to a sum of fixed size, their **state**. No token can be taken out of a sum again, so a saved state helps only a prompt that continues at *exactly* the place where it was saved. To be safe, somebody saves the states after every block. How much is that?
+In Qwen3-Next, three of four layers are *recurrent*: they keep no tokens, but add each one to a sum of fixed size, their **state**. No token can be taken out of a sum again, so a saved state helps only a prompt that continues at *exactly* the place where it was saved. Suppose an engine plays safe and saves the states after every block. How much is that?
 """
 
 # %%
@@ -67,7 +67,7 @@ A token leaves two short vectors per head, but a state has a whole square of sum
 
 </details>
 
-Now replay all sessions of chapter 13's coding agents, which start within eight hours. A block has 576 tokens, and the states of one place fill three blocks, as in Qwen3-Next. There is memory for 6,000 blocks. Where should states be saved?
+Now replay all sessions of chapter 13's coding agents, which start within eight hours. A block has 576 tokens, nine of the trace's blocks. The recurrent layers are three groups, each as large as the group of full layers, so the states of one place fill three blocks. There is memory for 6,000 blocks. Where should states be saved: after each block, each chunk of 8,192 tokens, or once per prompt, at its end?
 """
 
 # %%
@@ -92,7 +92,7 @@ for rule, percent in rates("agents", 6000).items():
 
 ### Step 1: blocks of equal bytes
 
-A **group** is a set of layers that keep the same. vLLM has one pool for all groups, whose pages can hold a block of any group, so all blocks need the same number of bytes (chapter 01). But a state can't be cut into blocks. So the blocks of the full layers grow until they weigh as much as a state, layer for layer.
+A **group** is a set of layers that keep the same. vLLM has one pool for all groups, whose pages can hold a block of any group, so all blocks need the same number of bytes (chapter 01). But a state can't be cut into blocks. So the blocks of the full layers grow until what they hold of one layer weighs as much as the state of one layer.
 
 #### 15.1 You write: `block_for_state` (5 minutes)
 
@@ -114,7 +114,7 @@ print(f"a block has {block_for_state(state, token)} tokens")
 
 # %% [markdown]
 """
-Qwen3.5 4B has states like those of Qwen3-Next, but twice the KV heads. Users know your number from bug reports such as {{engines vllm-40696}}: a shorter prompt never hits.
+Qwen3.5 4B has states like those of Qwen3-Next, but twice the KV heads. Users know this number from bug reports such as {{engines vllm-40696}}: a prompt shorter than a block never hits.
 
 ### Step 2: three kinds of layers, three answers
 
@@ -193,7 +193,7 @@ In {{engines vllm-ascend-16270|one report}}, groups have blocks of 128, 4,096, 3
 
 #### 15.3 You write: `longest` (10 minutes)
 
-Return the longest length after which this one group can continue: at most `limit`, a multiple of `step` (the grid's), or 0 if there is none. `saved` is the set of places where the group has a block, and your `needs` says which ones it must have. Begin at the limit, and stop at the first length that works.
+Return the longest length after which this one group can continue: a multiple of `step` (the grid's) that is at most `limit`, or 0 if there is none. `saved` is the set of places where the group has a block, and your `needs` says which ones it must have. Begin at the limit, and stop at the first length that works.
 """
 
 
@@ -237,7 +237,7 @@ A group that can continue after 24 tokens may not be able to after 20. So when o
 
 `groups` and `saved` are lists of equal length: `saved[i]` is the set of places of `groups[i]`. Return the longest length after which all groups can continue, at most `limit` and in whole steps, or 0. Let your `longest` do the work: ask each group about no more than the shortest answer so far.
 
-*Test it first* (optional, 10 minutes): write two lanes on which a version that asks each group only once is wrong.
+*Test it first* (optional, 10 minutes): write cases on which a version that asks each group only once is wrong. One case is not enough: let another one need three rounds.
 """
 
 
@@ -279,7 +279,7 @@ print(f"the smallest answer is too long in {wrong} of 2000 cases")
 """
 ### Step 5: save states where somebody comes back
 
-Where will a state be used? First, at the end of the prompt: the same prompt may come again, or one that continues it, such as the next turn of a chat. Second, at a **junction**, where two prompts diverge, because others may share that beginning, too. When the first prompt is computed, nobody knows where the second will leave it. But then the second one comes, and its full layers find more than the hit: their match ends at the junction. (The idea comes from Marconi, linked below; vLLM {{engines vllm-37898|has it, too}}.)
+Where will a state be used? First, at the end of the prompt: the same prompt may come again, or one that continues it, such as the next turn of a chat. Second, at a **junction**, where two prompts diverge, because others may share that beginning, too. When the first prompt is computed, nobody knows where the second will leave it. (After Marconi, linked below; vLLM {{engines vllm-37898|has it, too}}.)
 
 Five prompts begin with the same 40 tokens and then differ. They come one after the other, to an empty cache with plenty of memory. How many of the five find the shared beginning?
 """
@@ -297,13 +297,13 @@ fold("15.d", sum(hit > 0 for hit in found), f"tokens found: {found}")
 """
 <details><summary>Why</summary>
 
-The first prompt saves a state only at its own end. The second finds keys and values of 40 tokens, but no state there, so it computes everything again. On the way, it saves a state at the junction, and all later ones continue from there.
+The first prompt saves a state only at its own end. The second finds keys and values of 40 tokens in the full layers, whose match ends at the junction. But there is no state, so it computes everything again. On the way, it saves a state at the junction, and all later ones continue from there.
 
 </details>
 
 #### 15.5 You write: `checkpoints` (10 minutes)
 
-A prompt of `length` tokens is computed from `hit` on, a multiple of `step`. Its full layers alone found `fork` tokens (0 if no more than the hit). Return the list of places whose states to save, in order and without repeats: the last place on the grid from which the same prompt could continue, and the fork, rounded down to the grid. Leave out places up to the hit, where the computation starts.
+A prompt of `length` tokens is computed from `hit` on, a multiple of `step`. Its full layers alone found `fork` tokens (0 if no more than the hit). Return the list of places whose states to save, in order and without repeats: the last place on the grid from which the same prompt could continue (its last token is always computed), and the fork, rounded down to the grid. Leave out places up to the hit, where the computation starts.
 """
 
 
@@ -374,13 +374,13 @@ chunks = check("15.6 chunks", chunks)
 rows = []
 for name, stops in ("no stops", []), ("12 and 20", [12, 20]):
     ends = chunks(0, 24, 8, stops)
-    parts = [(str(a), b - a, "computed", str(b - a)) for a, b in zip([0, *ends], ends)]
+    parts = [(str(b), b - a, "computed", str(b - a)) for a, b in zip([0, *ends], ends)]
     rows.append((name, parts, f"{len(parts)} chunks"))
 strips(rows, size=18)
 
 # %% [markdown]
 """
-So a state often costs one more pass through the model, too.
+A state often costs one more pass through the model.
 
 ### Step 7: compute a window instead of keeping it
 
@@ -401,7 +401,7 @@ fold("15.f", again, f"tokens {200 - again} to 199")
 """
 <details><summary>Why</summary>
 
-The first layer's keys come from the tokens alone, so 15 tokens are enough for them. The third layer's keys come from the output of the second, which needs 15 tokens more to be exact, and that of the first needs another 15.
+In the third layer, the next token reads 15 tokens. What they have there comes from the second layer, where the first of them reads 15 tokens more. In the first layer, 15 more are read again.
 
 </details>
 
@@ -430,7 +430,7 @@ word_rows(rows, heads=[str(token) for token in range(start, 200)])
 """
 Keys with an = are exactly as before. In all three layers, these are the last two, just what the next token reads.
 
-With dozens of layers, this is too much. So where {{engines vllm-replay}}, for DeepSeek-V4.1, it computes only *one* window again, here 16 tokens. This is the exception of chapter 08, where a hit may change an answer; *What it cost* measures it.
+With dozens of layers, this is too much. So where {{engines vllm-replay}}, for DeepSeek-V4.1, it computes only *one* window again, whatever the number of layers: here 16 tokens. This is the exception of chapter 08, where a hit may change an answer; *What it cost* measures it.
 
 ### All together
 
@@ -442,7 +442,7 @@ source(LayerCache.serve)
 
 # %% [markdown]
 """
-Sixty questions come in random order. Each has 40 tokens that all share, 40 that ten of them share, and 21 of its own. As in Qwen3-Next, there are three groups of states per group of full layers. We compare your `checkpoints` with states at all places:
+Sixty questions come in random order. Each has 40 tokens that all share, 40 that ten of them share, and 21 of its own. There are three groups of states again. We compare your `checkpoints` with states at all places:
 """
 
 
@@ -502,7 +502,7 @@ print("equal for 300 prompts, and the last one found", sequence.cached_length)
 """
 ## Play
 
-In the running example, five blocks are missing: two of the windowed lane and three states. Save another block, and watch where the line stops. Which block lets it stay at 24? Which one changes nothing?
+In the running example, five blocks are missing: two of the windowed lane and three states. Save another one. Which block lets the line stay at 24? Which one changes nothing?
 """
 
 # %%
@@ -525,7 +525,7 @@ With block 24 of the window, all three could continue after 24 tokens. State 20 
 
 #### 15.8 Design: which states to drop?
 
-A long chat leaves a state at the end of each turn. `path` lists their places in order, and at most `cap` (at least 1) should stay. Always keep the last one, for the next turn, and those in the set `forks`, the junctions. Of the others, those near the beginning are worth the least. Write `states_to_drop(path, forks, cap)`, which returns the list of places to drop, in order, as SGLang's {{engines sglang-path-cap}} does.
+A long chat leaves a state at the end of each turn. `path` lists their places in order, and at most `cap` (at least 1) should stay. Always keep the last one, for the next turn, and those in the set `forks`, the junctions, even if they are more than `cap`. Of the others, those near the beginning are worth the least. Write `states_to_drop(path, forks, cap)`, which returns the list of places to drop, in order, as SGLang's {{engines sglang-path-cap}} does.
 """
 
 
@@ -627,6 +627,7 @@ def keys_from(start, window=16):
 
 
 # %%
+print(f"numbers of a key: {np.abs(keys_from(0)).mean():.1f} on average")
 for count in 16, 44, 45:
     pairs = zip(keys_from(0), keys_from(200 - count))
     error = max(np.abs(old[-15:] - new[-15:]).max() for old, new in pairs)
