@@ -462,7 +462,7 @@ for room in 2000, 100:
 
 # %% [markdown]
 """
-With plenty of memory, a state at each place finds a little more. With little memory, it finds less.
+With plenty of memory, a state at each place finds a little more. With little, it finds less.
 
 ## The same in `minikv`
 
@@ -502,7 +502,7 @@ print("equal for 300 prompts, and the last one found", sequence.cached_length)
 """
 ## Play
 
-In the running example, five blocks are missing: two of the windowed lane and three states. Save another one. Which block lets the line stay at 24? Which one changes nothing?
+Five blocks of the example are missing: two of the windowed lane and three states. Save another one. Which block lets the line stay at 24? Which one changes nothing?
 """
 
 # %%
