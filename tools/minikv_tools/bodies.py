@@ -107,12 +107,9 @@ def _beside(body: JsonObject) -> dict[str, Any]:
     tools, messages = (found if isinstance(found := body.get(part), list) else [] for part in ("tools", "messages"))
     deferred = [_tool_name(tool) for tool in tools if _is_deferred(tool)]
     contents = [message.get("content") for message in messages if isinstance(message, (dict, Mapping))]
-    cited = any(_is_cited(part) for content in contents if isinstance(content, list) for part in content)
+    parts = map(object_of, chain.from_iterable([content for content in contents if isinstance(content, list)]))
+    cited = any(object_of(part.get("citations")).get("enabled") is True for part in parts)
     return {name: found for name, found in (("deferred tools", deferred), ("citations", cited)) if found}
-
-
-def _is_cited(part: Any) -> bool:
-    return isinstance(part, Mapping) and object_of(part.get("citations")).get("enabled") is True
 
 
 def _is_deferred(tool: Any) -> bool:

@@ -97,7 +97,7 @@ class Turns:
 
     def __init__(self, budget: int = _BUDGET):
         self._budget, self._used = budget, 0
-        self._kept: OrderedDict[int, tuple[LoggedRequest, list[object]]] = OrderedDict()
+        self._kept: OrderedDict[int | None, tuple[LoggedRequest, list[object]]] = OrderedDict()
         self._by: dict[object, int] = {}
         self._mixed = set[SessionName]()  # sessions that hold several conversations
         self.believed = Counter[str]()  # requests that continue the latest one of their session, by the field's name
@@ -107,7 +107,7 @@ class Turns:
 
     def get(self, number: int | None) -> LoggedRequest | None:
         """The request of that number, if it is still kept."""
-        found = self._kept.get(number) if number is not None else None
+        found = self._kept.get(number)
         return found[0] if found else None
 
     def before(self, turn: LoggedRequest, session: SessionName | None = None) -> LoggedRequest | None:

@@ -223,7 +223,8 @@ def tools_change(one: Items, two: Items) -> PromptChange:
     if names != others or (before != after and sorted(before) == sorted(after)):
         return PromptChange("tools reordered", _names(others))
     left, right = apart(one, two)
-    return PromptChange(_text_kind(left[0].text, right[0].text, "tool edited").kind, bounded_name(left[0].name))
+    kind, name = _text_kind(left[0].text, right[0].text, "tool edited").kind, bounded_name(left[0].name)
+    return PromptChange("tools reordered" if kind == "order" and not name else kind, name)  # Gemini's are in one
 
 
 def _names(names: Iterable[str]) -> str:

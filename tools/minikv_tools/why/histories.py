@@ -134,9 +134,11 @@ def edited_kind(role: str, *fields: str) -> str:
 
     >>> edited_kind("tool", "content"), edited_kind("user", "content[0].content")
     ('tool result edited', 'tool result edited')
+    >>> edited_kind("user", "content[0].toolResult.content[0].text")
+    'tool result edited'
     """
-    fields = tuple(_INDEX.sub("", field) for field in fields)
-    if role in ("tool", "function") or "content.content" in fields:
+    said = " ".join(_INDEX.sub("", field) for field in fields)
+    if role in ("tool", "function") or "t.content" in said:  # content.content, and Bedrock's toolResult.content
         return "tool result edited"
     return "answer edited" if role == "assistant" else "message edited"
 
