@@ -279,7 +279,7 @@ print(f"the smallest answer is too long in {wrong} of 2000 cases")
 """
 ### Step 5: save states where somebody comes back
 
-Where will a state be used? First, at the end of the prompt: the same prompt may come again, or one that continues it, such as the next turn of a chat. Second, at a **junction**, where two prompts diverge, because others may share that beginning, too. When the first prompt is computed, nobody knows where the second will leave it. (After Marconi, linked below; vLLM {{engines vllm-37898|has it, too}}.)
+Where will a state be used? First, at the end of the prompt: the same prompt may come again, or one that continues it, such as the next turn of a chat. Second, at a **junction**, where two prompts diverge, because others may share that beginning, too. When the first prompt is computed, nobody knows where the second will leave it. (After Marconi; vLLM {{engines vllm-37898|has it, too}}.)
 
 Five prompts begin with the same 40 tokens and then differ. They come one after the other, to an empty cache with plenty of memory. How many of the five find the shared beginning?
 """
