@@ -50,10 +50,12 @@ class LayerCache:
         fork = alone if alone > hit else 0
         for number, group in enumerate(self.groups):
             if group.keeps == "state":
-                self.use(number, prompt, [hit] * (hit > 0) + self.keep(len(prompt), hit, fork, self.step))
+                kept = self.keep(len(prompt), hit, fork, self.step)
+                self.use(number, prompt, [hit] * (hit > 0) + kept)
         for number, group in enumerate(self.groups):
             if group.keeps != "state":
-                self.use(number, prompt, range(len(prompt) // group.block * group.block, 0, -group.block))
+                places = range(group.block, len(prompt) + 1, group.block)
+                self.use(number, prompt, reversed(places))
         while len(self.blocks) > self.room:
             del self.blocks[next(iter(self.blocks))]
         return hit
@@ -61,7 +63,7 @@ class LayerCache:
 
 # %% 15.1 block_for_state
 def block_for_state(state_bytes, token_bytes, kernel=16):
-    """Return the fewest tokens, in whole kernels, that weigh as much as a state."""
+    """Return the fewest tokens, a multiple of `kernel`, as heavy as a state."""
     return kernel * -(-state_bytes // (kernel * token_bytes))
 
 

@@ -26,7 +26,7 @@ play(sliding_line(GROUPS, kept, limit=24, step=4))
 """
 ## The problem
 
-In Qwen3-Next, three of four layers are *recurrent*: they keep no tokens, but add each one to a sum of fixed size, their **state**. No token can be taken out of a sum again, so a saved state helps only a prompt that continues at *exactly* the place where it was saved. Suppose an engine plays safe and saves the states after every block. How much is that?
+In Qwen3-Next, three of four layers are *recurrent*: they keep no tokens, but add each one to a sum of fixed size, their **state**. No token can be taken out of a sum again, so a saved state helps only a prompt that continues at *exactly* the place where it was saved. Suppose an engine saves the states after every block, to be safe. How much is that?
 """
 
 # %%
@@ -45,7 +45,7 @@ print(f"{recurrent.layers} recurrent × {heads} heads × {side} × {side} sums �
 
 # %% [markdown]
 """
-The first line is one token in all full layers, and the second is the states of all recurrent layers at one place, in 32 bits, as SGLang keeps them by default. These states weigh as much as the keys and values of how many tokens, to the nearest thousand?
+The first line is one token in all full layers, and the second is the states of all recurrent layers at one place, in 32 bits, as SGLang keeps them by default. How many tokens' keys and values weigh as much as these states, to the nearest thousand?
 """
 
 # %%
@@ -67,7 +67,7 @@ A token leaves two short vectors per head, but a state has a whole square of sum
 
 </details>
 
-Now replay all sessions of chapter 13's coding agents, which start within eight hours. A block has 576 tokens, nine of the trace's blocks. The recurrent layers are three groups, each as large as the group of full layers, so the states of one place fill three blocks. There is memory for 6,000 blocks. Where should states be saved: after each block, each chunk of 8,192 tokens, or once per prompt, at its end?
+Now serve all sessions of chapter 13's coding agents, which start within eight hours. A block has 576 tokens, nine of the trace's blocks. The recurrent layers are three groups, each as large as the group of full layers, so the states of one place fill three blocks. There is memory for 6,000 blocks. Where should states be saved: after each block, each chunk of 8,192 tokens, or once per prompt, at its end?
 """
 
 # %%
@@ -92,7 +92,7 @@ for rule, percent in rates("agents", 6000).items():
 
 ### Step 1: blocks of equal bytes
 
-A **group** is a set of layers that keep the same. vLLM has one pool for all groups, whose pages can hold a block of any group, so all blocks need the same number of bytes (chapter 01). But a state can't be cut into blocks. So the blocks of the full layers grow until what they hold of one layer weighs as much as the state of one layer.
+A **group** is a set of layers of one kind. vLLM has one pool for all groups, whose pages can hold a block of any group, so all blocks need the same number of bytes (chapter 01). But a state can't be cut into blocks. So the blocks of the full layers grow until, in each layer, a block weighs at least as much as a state.
 
 #### 15.1 You write: `block_for_state` (5 minutes)
 
@@ -102,7 +102,7 @@ A **group** is a set of layers that keep the same. vLLM has one pool for all gro
 
 # %%
 def block_for_state(state_bytes, token_bytes, kernel=16):
-    """Return the fewest tokens, in whole kernels, that weigh as much as a state."""
+    """Return the fewest tokens, a multiple of `kernel`, as heavy as a state."""
     raise NotImplementedError  # delete this line; about 2 lines to write
 
 
@@ -193,7 +193,7 @@ In {{engines vllm-ascend-16270|one report}}, groups have blocks of 128, 4,096, 3
 
 #### 15.3 You write: `longest` (10 minutes)
 
-Return the longest length after which this one group can continue: a multiple of `step` (the grid's) that is at most `limit`, or 0 if there is none. `saved` is the set of places where the group has a block, and your `needs` says which ones it must have. Begin at the limit, and stop at the first length that works.
+Return the longest length after which this one group can continue: a multiple of the grid's `step` that is at most `limit`, or 0 if there is none. `saved` is the set of places where the group has a block, and your `needs` says which ones it must have. Begin at the limit, and stop at the first length that works.
 """
 
 
@@ -227,7 +227,7 @@ fold("15.c", together, lanes(GROUPS, SAVED, ENDS, together))
 """
 <details><summary>Why</summary>
 
-At 20, the smallest of the three answers, no state is saved, so the recurrent layers answer 16. There the windowed layers need block 12, so they answer 8. There is no state at 8, and only at 4 does everybody agree.
+At 20, the smallest of the three answers, no state is saved, so the recurrent layers answer 16. There the windowed layers need block 12, so they answer 8. There is no state at 8, so they all agree only at 4.
 
 </details>
 
@@ -237,7 +237,7 @@ A group that can continue after 24 tokens may not be able to after 20. So when o
 
 `groups` and `saved` are lists of equal length: `saved[i]` is the set of places of `groups[i]`. Return the longest length after which all groups can continue, at most `limit` and in whole steps, or 0. Let your `longest` do the work: ask each group about no more than the shortest answer so far.
 
-*Test it first* (optional, 10 minutes): write cases on which a version that asks each group only once is wrong. One case is not enough: let another one need three rounds.
+*Test it first* (optional, 10 minutes): write cases where a version that asks each group only once is wrong, and one that needs three rounds of questions.
 """
 
 
@@ -277,9 +277,9 @@ print(f"the smallest answer is too long in {wrong} of 2000 cases")
 
 # %% [markdown]
 """
-### Step 5: save states where somebody comes back
+### Step 5: save states where prompts continue
 
-Where will a state be used? First, at the end of the prompt: the same prompt may come again, or one that continues it, such as the next turn of a chat. Second, at a **junction**, where two prompts diverge, because others may share that beginning, too. When the first prompt is computed, nobody knows where the second will leave it. (After Marconi; vLLM {{engines vllm-37898|has it, too}}.)
+Where will a state be used? First, at the end of the prompt: the same prompt may come again, or one that continues it, such as the next turn of a chat. Second, at a **junction**, where two prompts diverge, because others may share that beginning, too. When the first prompt is computed, nobody knows where the second will leave it. (Marconi's idea; vLLM {{engines vllm-37898|has it, too}}.)
 
 Five prompts begin with the same 40 tokens and then differ. They come one after the other, to an empty cache with plenty of memory. How many of the five find the shared beginning?
 """
@@ -303,7 +303,7 @@ The first prompt saves a state only at its own end. The second finds keys and va
 
 #### 15.5 You write: `checkpoints` (10 minutes)
 
-A prompt of `length` tokens is computed from `hit` on, a multiple of `step`. Its full layers alone found `fork` tokens (0 if no more than the hit). Return the list of places whose states to save, in order and without repeats: the last place on the grid from which the same prompt could continue (its last token is always computed), and the fork, rounded down to the grid. Leave out places up to the hit, where the computation starts.
+A prompt of `length` tokens is computed from `hit` on, a multiple of `step`. Its full layers alone found `fork` tokens (0 if no more than the hit). Return the list of places whose states to save, in order and without repeats: the last place on the grid from which the same prompt could continue (its last token is always computed), and the junction `fork`, rounded down to the grid. Leave out places up to the hit: computation starts there.
 """
 
 
@@ -316,12 +316,12 @@ def checkpoints(length, hit, fork, step):
 checkpoints = check("15.5 checkpoints", checkpoints)
 
 # %%
-for sibling, hit, fork in (1, 0, 0), (2, 0, 40), (3, 40, 0):
-    print(f"prompt {sibling} saves states at {checkpoints(61, hit, fork, 4)}")
+for number, hit, fork in (1, 0, 0), (2, 0, 40), (3, 40, 0):
+    print(f"prompt {number} saves states at {checkpoints(61, hit, fork, 4)}")
 
 # %% [markdown]
 """
-Does the junction pay? This is the share of tokens found with unlimited memory, for the agents, for chapter 13's chat, and for two made-up fan-outs, in which 30 prompts at a time share 20,000 tokens and then have 96 or 1,600 of their own:
+Do junctions help? This is the share of tokens found with unlimited memory, for the agents, for chapter 13's chat, and for two made-up fan-outs, in which 30 prompts at a time share 20,000 tokens and then have 96 or 1,600 of their own:
 """
 
 # %%
@@ -332,11 +332,11 @@ for traffic in dict.fromkeys(row["traffic"] for row in figures):
 
 # %% [markdown]
 """
-In the real traffic, whose prompts mostly continue earlier ones, *ends* loses little, and junctions hardly matter. (The agents' trace also hides what two sessions share.) They pay where many prompts branch off, if their own parts are longer than a block. Otherwise the prompts end near the junction, and *ends* is enough.
+In the real traffic, whose prompts mostly continue earlier ones, *ends* loses little, and junctions hardly matter. (The agents' trace also hides what two sessions share.) Junctions help where prompts branch off, if their own parts are longer than a block. Otherwise the prompts end near the junction, and *ends* is enough.
 
 ### Step 6: stop for a state
 
-A prompt is computed in chunks (chapter 08). Within a chunk, the states pass by in the middle of the computation, and vLLM can save only those at its end. So a chunk must end at each place that `checkpoints` chose.
+A prompt is computed in chunks (chapter 08). Inside a chunk, states come and go during the computation; vLLM can save only those at the chunk's end. So a chunk must end at each place that `checkpoints` chose.
 
 24 tokens are computed in chunks of at most 8, three in all. How many chunks does it take with stops at 12 and 20?
 """
@@ -384,7 +384,7 @@ A state often costs one more pass through the model.
 
 ### Step 7: compute a window instead of keeping it
 
-There is another way to handle windows: save none, take the hit of the other groups, and compute the last tokens before it again, only to fill the windows. This is a **replay**.
+There is another way to handle windows: save none, use the other groups' hit, and compute its last tokens again, only to fill the windows. This is a **replay**.
 
 Take three windowed layers, on top of each other, with windows of 16. In each layer, the next token reads itself and the 15 tokens before it. How many tokens must be computed again so that all it reads is *exactly* as before?
 """
@@ -401,7 +401,7 @@ fold("15.f", again, f"tokens {200 - again} to 199")
 """
 <details><summary>Why</summary>
 
-In the third layer, the next token reads 15 tokens. What they have there comes from the second layer, where the first of them reads 15 tokens more. In the first layer, 15 more are read again.
+In the third layer, the next token reads 15 tokens. Their values come from the second layer, where the first of them reads 15 more. The first layer adds another 15.
 
 </details>
 
@@ -428,7 +428,7 @@ word_rows(rows, heads=[str(token) for token in range(start, 200)])
 
 # %% [markdown]
 """
-Keys with an = are exactly as before. In all three layers, these are the last two, just what the next token reads.
+Keys with an = are exactly as before. Only the last two are exact in all three layers: the next token reads just these.
 
 With dozens of layers, this is too much. So where {{engines vllm-replay}}, for DeepSeek-V4.1, it computes only *one* window again, whatever the number of layers: here 16 tokens. This is the exception of chapter 08, where a hit may change an answer; *What it cost* measures it.
 
@@ -462,7 +462,7 @@ for room in 2000, 100:
 
 # %% [markdown]
 """
-With plenty of memory, a state at each place finds a little more. With little, it finds less.
+With plenty of memory, a state at each place finds slightly more. With little memory, it finds less.
 
 ## The same in `minikv`
 
@@ -540,7 +540,7 @@ check("15.8 states_to_drop", states_to_drop)
 """
 <details><summary>Hint</summary>
 
-List what may go first. Then take as many from its beginning as are too many in all.
+First list what may go. Then take as many from its beginning as the path has above `cap`.
 
 </details>
 
@@ -576,7 +576,7 @@ check("15.9 careless_hit", lanes_that_expose_it)
 """
 <details><summary>Hint</summary>
 
-Full layers that can continue somewhere can also continue anywhere before. States can't, and neither can windows. Let two groups have different gaps.
+Full layers that can continue somewhere can also continue anywhere earlier. States can't, and neither can windows. Let two groups have different gaps.
 
 </details>
 
@@ -594,11 +594,11 @@ Alone, they answer 8 and 4. But the first has no state at 4.
 
 ## What it cost
 
-Blocks are large, so short prompts find nothing. A prompt may find less than its full layers have, and the second one pays for a junction. Each state takes the memory of thousands of tokens, and often a pass through the model.
+Blocks are large, so short prompts find nothing. A prompt may find less than its full layers have, and junctions help only from the third prompt. Each state takes the memory of thousands of tokens, and often a pass through the model.
 
 There is also a new invariant: a state belongs to *exactly* its place. In {{engines vllm-55600}}, this place was counted in the blocks of another group, so a hit continued from the state of another prefix.
 
-And if only one window is replayed, one more invariant goes: a hit may change an answer. Here are three windowed layers with random weights:
+And if only one window is replayed, another invariant breaks: a hit may change an answer. Here are three windowed layers with random weights:
 """
 
 # %%
@@ -657,7 +657,7 @@ From the same saved blocks, vLLM 0.33.0 finds as much as your functions; the cou
 
 ## Recap
 
-A request can continue only where all groups of layers can, and this may be far below the smallest of their answers, so they are asked again until nobody lowers the length. A state weighs as much as thousands of tokens and exists only where a chunk ends, so it is saved only where somebody comes back: at the end of a prompt, and at a junction. A window can be computed again instead, but it is exact only after as many tokens as all windowed layers reach back together.
+A request can continue only where all groups of layers can, and this may be far below the smallest of their answers, so they are asked again until none lowers the length. A state weighs as much as thousands of tokens and exists only where a chunk ends, so it is saved only where prompts continue: at the end of a prompt, and at a junction. A window can be replayed instead, but it is exact only if the replay reaches back as far as all windowed layers together.
 
 **Check yourself**
 
@@ -669,7 +669,7 @@ A request can continue only where all groups of layers can, and this may be far 
 <details><summary>Answers</summary>
 
 1. Full layers that can continue after some length can continue after any shorter one, so they never lower the answer of the states.
-2. The states take most of the memory, so keys and values that somebody would use are evicted.
+2. The states take most of the memory, so keys and values that are still useful are evicted.
 3. Those at the beginning. The last window of a leaf must stay.
 4. It is a hash of the block's tokens and the key before it.
 

@@ -146,7 +146,7 @@ PIECES = (
                (("state", 1, 0, "x" + "." * DEEP), DEEP, 1)],
         strategy=st.tuples(_LANE, up_to(40), st.integers(1, 3)),
         cost=Cost(_BLOCKS, [(_ALL, _LONG, 1), (_FIRST, _LONG, 1)],
-                  "begin at the limit, and stop at the first length that works: each request asks"),
+                  "begin at the limit, and stop at the first length that works: each request waits"),
     ),
     Piece(
         "15.4", play_common_hit,
