@@ -32,10 +32,11 @@ class LayerCache:
 
     def saved(self, prompt):
         """Return for each group the places of the prompt whose blocks are there."""
-        return [
-            {at for at in range(0, len(prompt) + 1, group.block) if (number, prompt[:at]) in self.blocks}
-            for number, group in enumerate(self.groups)
-        ]
+        found = []
+        for number, group in enumerate(self.groups):
+            places = range(group.block, len(prompt) + 1, group.block)
+            found.append({at for at in places if (number, prompt[:at]) in self.blocks})
+        return found
 
     def use(self, number, prompt, places):
         for at in places:
