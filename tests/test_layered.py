@@ -13,6 +13,7 @@ from minikv import (
     CanaryError,
     CanaryModel,
     Engine,
+    KVShape,
     LayeredManager,
     LayeredStore,
     OutOfPages,
@@ -173,3 +174,22 @@ def test_a_step_that_failed_leaves_no_states():
     for count in (3, 1):
         manager.advance(sequence, count)
         manager.check()
+
+
+def test_three_layers_of_four_may_be_recurrent_but_not_the_last():
+    shape, pool = KVShape(4, 1, 8), StatePool(8, 2)
+    assert LayeredStore(shape, {0, 1, 2}, pool).full.shape.num_layers == 1
+    with pytest.raises(ValueError, match="the last one keeps keys"):
+        LayeredStore(shape, {3}, pool)
+
+
+def test_a_failure_among_duplicates_leaves_each_page_an_owner(monkeypatch):
+    manager = LayeredManager(StatePool(64, 4))
+    one, two = manager.start([1, 2, 3]), manager.start([1, 2, 3, 4])
+    manager.advance(one)
+    manager.advance(two)
+    manager.finish(one)
+    monkeypatch.setattr(manager.cache, "match_prefix", lambda *_, **__: {}[0])
+    with pytest.raises(KeyError):
+        manager.finish(two)
+    manager.check()
