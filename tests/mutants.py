@@ -1,7 +1,7 @@
 """A mutation run: would the tests notice a mistake? `make mutants`; here, for example, `python tests/mutants.py pools`.
 
 Each mutant of `mutate` is a process of its own, forked from one that has imported the large packages already, and runs
-the judges of its file: its doctests, then the tests that `JUDGES` names, until one fails. Nothing is written to the
+the judges of its file: its doctests, then the tests that `judges.txt` names, until one fails. Nothing is written to the
 source. The time limit is CPU time, three times what the judge takes without a mutant, so that a loaded machine changes
 no result. What is left are the survivors: mistakes that no test notices, and changes that are none.
 """

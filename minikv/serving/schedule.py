@@ -46,7 +46,7 @@ def num_drafted(request: Request) -> int:
 
 
 def rest_of(request: Request) -> ScheduledChunk:
-    """All that a running request has left to compute: its last sampled token, or what is missing of its prompt."""
+    """The tokens that a running request has left: the last one sampled, or what is missing up to its next stop."""
     sequence = request.sequence
     whole = sequence.length - num_drafted(request)
     end = min(whole, getattr(sequence, "next_stop", whole))

@@ -3,6 +3,8 @@
 clock, id, number, text    the symbols that change there become one constant symbol, in each item that has the place
 order                      what both items have comes in the order of the first, or before what they do not share
 tools, other items         the item is the one that was sent first; all tools are one item
+
+`FixedTree` has whole prompts of items that are fixed in this way, and says what each shares with those before it.
 """
 
 from __future__ import annotations
