@@ -7,7 +7,7 @@ from functools import cache, partial
 from traceback import walk_tb
 from typing import Any
 
-from minikv.course.pieces.colab import colab_advice, move_on_colab
+from minikv.course.pieces.hosted import advice_on_saving, move_file
 from minikv.course.pieces.cost import work_of
 from minikv.course.pieces.guessing import come_back
 from minikv.course.pieces.hunt import Hunt, judge_hunt
@@ -207,7 +207,7 @@ def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
         why = piece.cost.why if piece.cost else ""
         return Verdict(WRONG, f"correct, but {too_slow}. Hint: {why}", _earlier(piece), hint=f": {why}")
     session.accepted[piece.id] = answer
-    notes = [*keep(piece, answer, namespace), f"  {piece.places}", *colab_advice()]
+    notes = [*keep(piece, answer, namespace), f"  {piece.places}", *advice_on_saving()]
     return Verdict(RIGHT, f"correct in {cases_tried(piece)} cases", notes)  # without a count, which differs by Python
 
 
@@ -267,7 +267,7 @@ def mine(way: str = "") -> None:
     ✗ mine("save") does not exist. Use mine(), mine("download") or mine("upload").
     """
     if way:
-        move_on_colab(way)
+        move_file(way)
         return
     kept = recalled()
     shown = [piece for piece in all_pieces() if piece.chapter in reached([*kept, *session.accepted])]

@@ -11,11 +11,11 @@ from golden_text import replay, sections
 from lesson import printed_by
 
 from minikv.course.pieces import begin, mine
-from minikv.course.pieces.colab import colab_advice
+from minikv.course.pieces.hosted import advice_on_saving
 from minikv.course.pieces.mine import _with_failed, assembled
 from minikv.course.pieces.piece import find_piece
 
-GOLDEN = "colab.txt"
+GOLDEN = "hosted.txt"
 ANOTHER = "def split(node, at):\n    return node  # another one of mine\n"
 MINE = assembled({"3.3": find_piece("3.3").solution})
 TEXTS = {
@@ -36,7 +36,7 @@ def upload(filename):
 
 ACTS = {
     "begin": lambda _: begin(1, {}),
-    "advice": lambda _: print(colab_advice()),
+    "advice": lambda _: print(advice_on_saving()),
     "choose": lambda what: Path("chosen").write_bytes(TEXTS[what]),
     "write": lambda what: Path("my_minikv.py").write_bytes(TEXTS[what]),
     "mine": mine,

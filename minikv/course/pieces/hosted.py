@@ -23,10 +23,10 @@ def is_colab() -> bool:
     return "google.colab" in sys.modules
 
 
-def colab_advice() -> list[str]:
+def advice_on_saving() -> list[str]:
     """How to keep the learner's file, once in a session and on Colab only.
 
-    >>> colab_advice()
+    >>> advice_on_saving()
     []
     """
     path = mine_path()
@@ -36,10 +36,10 @@ def colab_advice() -> list[str]:
     return [ADVICE.format(path.name)]
 
 
-def move_on_colab(way: str) -> None:
+def move_file(way: str) -> None:
     """Save the learner's file on their own machine ("download"), or bring it back from there ("upload").
 
-    >>> move_on_colab("sideways")
+    >>> move_file("sideways")
     ✗ mine("sideways") does not exist. Use mine(), mine("download") or mine("upload").
     """
     path = mine_path()
