@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -15,7 +14,8 @@ from minikv.tokens import integers
 Pages = npt.NDArray[np.int32]
 PAGE_LIMIT = 2**31  # a page is an int32
 POOL_LIMIT = 2**28  # a pool keeps one or two int32 for each page: at this size about 2 GiB
-NO_PAGES = memoryview(array("i"))
+INT32 = {"i", np.dtype(np.int32).char}  # what a memoryview calls it; numpy's is "l" on Windows and in a browser
+NO_PAGES = np.empty(0, np.int32).data
 IN_USE = -1  # marks a page that is not free in a pool's own arrays; never handed out
 
 
