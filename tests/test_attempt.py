@@ -1,6 +1,7 @@
 """Running somebody else's code: whatever it does ends there, and only Ctrl-C gets out."""
 
 import builtins
+import contextlib
 import signal
 import subprocess
 import sys
@@ -98,15 +99,48 @@ def test_an_error_whose_text_never_ends_is_named(impatience):
     assert str(Outcome(error=EndlessError())) == "EndlessError (an error that cannot be shown)"
 
 
-def test_where_no_thread_can_be_started_there_is_no_limit_and_it_is_said(monkeypatch):
+@pytest.fixture
+def no_threads(monkeypatch):
+    """As in a browser."""
     monkeypatch.setattr(time_limit, "_WATCHDOG", time_limit._Watchdog())
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", lambda self: raises(RuntimeError("can't start new thread")))
-        for _ in range(2):
-            with pytest.warns(RuntimeWarning, match="the time limit is off, because no thread can start"):
-                assert attempt(lambda: 3).value == 3
+        yield patch
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="here Python itself calls us")
+def test_where_no_thread_can_be_started_there_is_no_limit_and_it_is_said(no_threads, monkeypatch):
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match="the time limit is off, because no thread can start"):
+            assert attempt(lambda: 3).value == 3
+    no_threads.undo()
     monkeypatch.setattr(attempt_module, "MOST_SECONDS", 0.1)
     assert isinstance(attempt(forever).error, TooLong), "later, where threads start, the limit holds"
+
+
+def catches(act=forever):
+    while True:
+        with contextlib.suppress(BaseException):
+            act()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="no sys.monitoring")
+@pytest.mark.parametrize("loop", [forever, catches, lambda: catches(int), lambda: sum(1 for _ in iter(int, 1))])
+def test_where_no_thread_can_be_started_loops_end_all_the_same(loop, no_threads, impatience):
+    assert isinstance(attempt(loop).error, TooLong)
+    assert attempt(lambda: [*range(1000)][-1]).value == 999
+    sys.monitoring.set_events(time_limit._TOOL, 0)
+
+
+def test_in_a_browser_few_calls_may_be_nested(monkeypatch):
+    def down(n):
+        return n and down(n - 1)
+
+    most = sys.getrecursionlimit()
+    assert attempt(down, (500,)).value == 0
+    monkeypatch.setattr(attempt_module, "_MOST_NESTED", 400)
+    assert isinstance(attempt(down, (500,)).error, RecursionError)
+    assert sys.getrecursionlimit() == most
 
 
 @pytest.mark.skipif(not hasattr(time_limit.signal, "SIGVTALRM"), reason="no such signal here")

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from contextlib import suppress
+from types import ModuleType
 
 import pytest
 from faults import at_line, fails
@@ -207,6 +208,14 @@ def test_a_lock_keeps_others_out_and_leaves_nothing(path):
     with pytest.raises(KeyError), locked(path, 0):
         raise KeyError
     assert not taken(path)
+
+
+def test_in_a_browser_where_nobody_else_is_there_is_no_lock(path, monkeypatch):
+    monkeypatch.setattr(files, "IN_BROWSER", True)
+    monkeypatch.setitem(sys.modules, "fcntl", ModuleType("fcntl"))  # an empty one, as JupyterLite has it
+    with locked(path):
+        replace(path, NEW)
+        assert os.listdir(path.parent) == [path.name]
 
 
 @posix

@@ -1,7 +1,9 @@
-"""Google Colab, as far as its own package is a part of it: the learner's file is saved and brought back."""
+"""Google Colab, as far as its own package is a part of it, and a browser: the learner's file is saved and restored."""
 
 import os
 import sys
+from base64 import b64decode
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +12,7 @@ import pytest
 from golden_text import replay, sections
 from lesson import printed_by
 
-from minikv.course.pieces import begin, mine
+from minikv.course.pieces import begin, hosted, mine
 from minikv.course.pieces.hosted import advice_on_saving
 from minikv.course.pieces.mine import _with_failed, assembled
 from minikv.course.pieces.piece import find_piece
@@ -62,3 +64,23 @@ def test_the_files_are_what_the_golden_file_says(title, tmp_path, monkeypatch):
         return [*said.splitlines(), *there]
 
     replay(GOLDEN, title, act)
+
+
+def test_in_a_browser_a_link_saves_the_file_and_a_button_brings_one_back(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINIKV_MINE", "my_minikv.py")
+    shown = []
+    monkeypatch.setattr(hosted, "_show", shown.append)
+    monkeypatch.setattr(hosted, "IN_BROWSER", True)
+    assert "keeps your files for this site only" in printed_by(begin, 1, {})
+    file = Path("my_minikv.py")
+    file.write_bytes(TEXTS["mine"])
+    mine("download")
+    mine("upload")
+    link, (button, said) = shown[0].value, shown[1].children
+    assert b64decode(link.split("base64,")[1].split('"')[0]) == TEXTS["mine"]
+    about = {"name": "my_minikv.py", "type": "", "last_modified": datetime.now(timezone.utc)}
+    for what, words in (("another", "is restored, with 3.3"), ("no text", "Nothing has changed")):
+        button.value = ({**about, "size": len(TEXTS[what]), "content": memoryview(TEXTS[what])},)
+        assert words in said.value
+        assert file.read_bytes() == TEXTS["another"]

@@ -24,12 +24,14 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import bounded, truncated
+from minikv.files import IN_BROWSER
 from minikv.testing.time_limit import TimeLimit as TimeLimit
 from minikv.testing.time_limit import TooLong as TooLong
 
 PACKAGE = Path(__file__).parent.parent
 _JUDGE = {PACKAGE / "testing", PACKAGE / "course" / "pieces"}  # whose code judges
 MOST_SECONDS = 3.0  # for one call; it needs thousandths of that
+_MOST_NESTED = 400 if IN_BROWSER else 10**9  # calls: a browser's stack is small, and to fill it ends the kernel
 _MOST_PRINTED = 10_000  # letters that are kept of what a call prints
 _BUILT_IN = (str, int, bool, type(None))  # whose comparisons run nobody's code
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -76,8 +78,7 @@ def attempt(act: Callable[..., Any], args: tuple[Any, ...] = (), seconds: float 
     try:
         try:
             limit.start()
-            sys.stdout = sys.stderr = printed
-            builtins.input = _nobody_answers
+            _shut_off(printed)
             outcome = Outcome(act(*copy.deepcopy(args)), printed=printed.text)
         except KeyboardInterrupt:
             raise
@@ -95,6 +96,13 @@ def attempt(act: Callable[..., Any], args: tuple[Any, ...] = (), seconds: float 
         sys.setrecursionlimit(saved[2])
         sys.stdout, sys.stderr, _ = saved
     return outcome
+
+
+def _shut_off(printed: io.StringIO) -> None:
+    """Let what is printed go to `printed`, nobody answer, and calls be nested no deeper than the stack holds."""
+    sys.stdout = sys.stderr = printed
+    builtins.input = _nobody_answers
+    sys.setrecursionlimit(min(sys.getrecursionlimit(), _MOST_NESTED))
 
 
 @contextmanager

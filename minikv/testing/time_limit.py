@@ -1,19 +1,27 @@
-"""A limit of time for code that may never end: a thread that throws `TooLong` into it, and a signal for what waits."""
+"""A limit of time for code that may never end: a thread that throws `TooLong` into it, and a signal for what waits.
+
+Where no thread can start, as in a browser, Python calls us at each jump instead: then only loops are stopped.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import signal
+import sys
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
 _TICK, _TICKS_IDLE = 0.02, 50  # how often the watchdog looks, in seconds, and how often at nothing before it goes
 _WAKE = getattr(signal, "SIGVTALRM", None)  # which nobody else uses; there is none on Windows
 _PATIENCE, _PATIENT = 0.25, 3  # how long code may take to end once it is stopped, in seconds; and how often
 _throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
+_TOOL = 4  # of `sys.monitoring`: nobody's
+_EACH = 64  # of how many jumps one looks at the clock
 
 
 class TooLong(BaseException):
@@ -27,7 +35,7 @@ class TimeLimit:
     Time counts while this process computes or waits, but not while a busy machine, or a paused one, lets it do neither.
     In the main thread a signal ends what waits, such as `time.sleep`; not on Windows. A call into C that never returns
     cannot be stopped, nor on Python 3.10 a loop that catches everything: only a restart helps. Where threads cannot be
-    started nothing is stopped, and a `RuntimeWarning` says so.
+    started, Python before 3.12 stops nothing, and a `RuntimeWarning` says so.
 
     >>> limit = TimeLimit(60)
     >>> limit.start(), limit.stop()
@@ -62,6 +70,7 @@ class _Watchdog:
         self._lock = threading.Lock()
         self._limits: set[TimeLimit] = set()
         self._is_awake = self._has_signal = False
+        self._steps, self._each, self._then = 0, _EACH, 0.0
 
     def start(self, limit: TimeLimit) -> None:
         """Watch `limit` from now on."""
@@ -77,8 +86,7 @@ class _Watchdog:
                 threading.Thread(target=self._watch, daemon=True).start()
                 self._is_awake = True
             except RuntimeError:  # as in a browser
-                said = "the time limit is off, because no thread can start here: only a restart stops an endless loop"
-                warnings.warn(said, RuntimeWarning, stacklevel=3)
+                self._is_awake = self._watch_steps()
 
     def _watch(self) -> None:
         idle, then = 0, (time.monotonic(), time.process_time())
@@ -87,20 +95,48 @@ class _Watchdog:
             now = time.monotonic(), time.process_time()
             most = max(2 * _TICK, now[1] - then[1])  # a tick takes longer only where this process computes meanwhile
             with self._lock:
-                for limit in self._limits:
-                    limit.left -= min(most, now[0] - max(then[0], limit.begun))
-                    if limit.left < 0:
-                        limit.times_told += 1
-                        if limit.times_told <= _PATIENT:
-                            limit.left = _PATIENCE
-                        _throw(ctypes.c_ulong(limit.thread), ctypes.py_object(TooLong))
-                        is_main = limit.thread == threading.main_thread().ident
-                        if _WAKE and self._has_signal and is_main and limit.times_told > 1:
-                            signal.pthread_kill(limit.thread, _WAKE)
+                for limit in self._passed(now[0], then[0], most):
+                    _throw(ctypes.c_ulong(limit.thread), ctypes.py_object(TooLong))
+                    is_main = limit.thread == threading.main_thread().ident
+                    if _WAKE and self._has_signal and is_main and limit.times_told > 1:
+                        signal.pthread_kill(limit.thread, _WAKE)
                 idle, then = 0 if self._limits else idle + 1, now
                 if idle == _TICKS_IDLE:
                     self._is_awake = False
                     return
+
+    def _passed(self, now: float, then: float, most: float) -> Iterator[TimeLimit]:
+        """The limits that have passed, once the time since `then` counts, which is no more than `most`."""
+        for limit in self._limits:
+            limit.left -= min(most, now - max(then, limit.begun))
+            if limit.left < 0:
+                limit.times_told += 1
+                if limit.times_told <= _PATIENT:
+                    limit.left = _PATIENCE
+                yield limit
+
+    def _watch_steps(self) -> bool:
+        """Let Python call `_step`; return whether it does."""
+        if sys.version_info < (3, 12):
+            said = "the time limit is off, because no thread can start here: only a restart stops an endless loop"
+            warnings.warn(said, RuntimeWarning, stacklevel=4)
+            return False
+        monitoring = sys.monitoring
+        if monitoring.get_tool(_TOOL) != __name__:
+            monitoring.use_tool_id(_TOOL, __name__)
+        monitoring.register_callback(_TOOL, monitoring.events.JUMP, self._step)
+        monitoring.set_events(_TOOL, monitoring.events.JUMP)  # each round of a loop has one
+        return True
+
+    def _step(self, code: CodeType, *_: int) -> None:
+        """Raise `TooLong` at a jump of the code that runs, when a limit has passed."""
+        self._steps += 1
+        if self._limits and self._steps % self._each == 0:
+            then, self._then = self._then, time.monotonic()
+            passed = [*self._passed(self._then, then, _PATIENCE)]
+            self._each = 1 if passed else _EACH  # the next jump may be the one that nothing catches
+            if passed:
+                raise TooLong
 
     def _wake(self, *_: Any) -> None:
         """Return where a signal lands, in the main thread: what was about to wait there ends."""

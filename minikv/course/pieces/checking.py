@@ -7,9 +7,9 @@ from functools import cache, partial
 from traceback import walk_tb
 from typing import Any
 
-from minikv.course.pieces.hosted import advice_on_saving, move_file
 from minikv.course.pieces.cost import work_of
 from minikv.course.pieces.guessing import come_back
+from minikv.course.pieces.hosted import advice_on_saving, begin_in_browser, move_file
 from minikv.course.pieces.hunt import Hunt, judge_hunt
 from minikv.course.pieces.mine import keep, keep_failed, line_in_file, numbering_of, recalled, run_own, world_with
 from minikv.course.pieces.mistakes import hint_for, hint_for_exercise
@@ -40,6 +40,7 @@ def begin(chapter: int, namespace: World) -> None:
     ('split', False)
     """
     session.begin(chapter)
+    begin_in_browser()
     set_old_files_aside(numbering_of)
     for line in come_back(chapter):
         print(line)
@@ -258,7 +259,7 @@ def _earlier(piece: Piece) -> list[str]:
 def mine(way: str = "") -> None:
     """Print whose version of each piece runs: yours, or the package's until yours passes.
 
-    On Google Colab `mine("download")` saves your `my_minikv.py` on your machine; `mine("upload")` brings it back.
+    On Colab and in a browser `mine("download")` saves your `my_minikv.py` on your machine; "upload" brings it back.
 
     >>> mine()  # doctest: +ELLIPSIS
     piece               version

@@ -1,17 +1,24 @@
-"""The learner's file on Google Colab: it lies on a machine that is deleted, so it has to be saved and brought back."""
+"""The learner's file where it may be lost, on Google Colab and in a browser: saved elsewhere, and brought back."""
 
 from __future__ import annotations
 
+import base64
 import importlib
 import sys
+from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from minikv.course.pieces.mine import bring
 from minikv.course.pieces.record import WRONG, mine_path, sign
 from minikv.course.pieces.worlds import session
+from minikv.files import IN_BROWSER
 
 ADVICE = '  Colab deletes this machine later. mine("download") saves your {0}; mine("upload") restores it.'
+
+HERE = """  Python runs in this browser, which keeps your files for this site only: mine("download") saves {0}.
+  Only Kernel > Restart Kernel stops a cell that never ends; `check` stops an answer by itself."""
 
 
 def is_colab() -> bool:
@@ -36,6 +43,16 @@ def advice_on_saving() -> list[str]:
     return [ADVICE.format(path.name)]
 
 
+def begin_in_browser() -> None:
+    """Say what is different in a browser.
+
+    >>> begin_in_browser()
+    """
+    path = mine_path()
+    if IN_BROWSER and path is not None:
+        print(HERE.format(path.name))
+
+
 def move_file(way: str) -> None:
     """Save the learner's file on their own machine ("download"), or bring it back from there ("upload").
 
@@ -47,33 +64,65 @@ def move_file(way: str) -> None:
         print(f'{sign(WRONG)} mine("{way!s:.40}") does not exist. Use mine(), mine("download") or mine("upload").')
     elif path is None:
         print("  Nothing is saved here, because the environment variable MINIKV_MINE turns saving off.")
-    elif not is_colab():
-        print(f'  mine("{way}") is for Google Colab. Here, {path.name} is in the folder of your notebooks.')
+    elif not is_colab() and not IN_BROWSER:
+        print(f'  mine("{way}") is for Colab and browsers. Here, {path.name} is in the folder of your notebooks.')
+    elif way == "download" and not path.exists():
+        print(f"  You don't have a {path.name} yet. It is created when you check your first piece.")
+    elif IN_BROWSER:
+        _show(_link(path) if way == "download" else _chooser(path))
     elif way == "download":
-        _download(path)
+        _files().download(str(path))
     else:
         _upload(path)
 
 
-def _download(path: Path) -> None:
-    if path.exists():
-        _files().download(str(path))
-    else:
-        print(f"  You don't have a {path.name} yet. It is created when you check your first piece.")
-
-
 def _upload(path: Path) -> None:
     """Ask for a file, and put it in the place of the learner's."""
-    fresh = f"{path.stem}.minikv-tmp"
+    fresh = Path(f"{path.stem}.minikv-tmp")
+
+    def chosen() -> bytes:
+        _files().upload_file(str(fresh))
+        return fresh.read_bytes()
+
     try:
-        _files().upload_file(fresh)
-        said = bring(path, Path(fresh).read_text("utf-8-sig"))
-    except (ValueError, OSError) as error:  # nothing was chosen, or it cannot be read
-        print(f"  Nothing has changed: {error}")
-        return
+        print(*_brought(path, chosen), sep="\n")
     finally:
-        Path(fresh).unlink(missing_ok=True)
-    print(*said, sep="\n")
+        fresh.unlink(missing_ok=True)
+
+
+def _show(widget: Any) -> None:
+    from IPython.display import display
+
+    display(widget)
+
+
+def _link(path: Path) -> Any:
+    """A link that saves a file on the machine of the browser."""
+    import ipywidgets
+
+    data = base64.b64encode(path.read_bytes()).decode()
+    return ipywidgets.HTML(f'<a download="{path.name}" href="data:text/x-python;base64,{data}">Save {path.name}</a>')
+
+
+def _chooser(path: Path) -> Any:
+    """A button for a file that goes in the place of the learner's, and below it what that did."""
+    import ipywidgets
+
+    button, said = ipywidgets.FileUpload(accept=".py", description=path.name), ipywidgets.HTML()
+
+    def put(_: object) -> None:
+        said.value = escape(" ".join(_brought(path, lambda: bytes(button.value[0]["content"]))))
+
+    button.observe(put, "value")
+    return ipywidgets.VBox([button, said])
+
+
+def _brought(path: Path, chosen: Callable[[], bytes]) -> list[str]:
+    """Put the file that was chosen in the place of the learner's; what to say about it."""
+    try:
+        return bring(path, chosen().decode("utf-8-sig"))
+    except (ValueError, OSError) as error:  # nothing was chosen, or it cannot be read
+        return [f"  Nothing has changed: {error}"]
 
 
 def _files() -> Any:

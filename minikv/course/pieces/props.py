@@ -13,6 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.engine import World, ours
+from minikv.files import IN_BROWSER
 from minikv.testing.snapshot import shorten
 
 MOST = 200  # nodes in words
@@ -20,7 +21,7 @@ PROMPT = st.text("012", max_size=6)
 PROMPTS = st.lists(PROMPT, max_size=5)
 ASKED = st.tuples(PROMPTS, st.lists(PROMPT, min_size=1, max_size=2))  # prompts that are cached, and some to ask for
 FORK = ["12345", "12378"]
-DEEP = 2000  # in the place of prompts: a path of so many nodes
+DEEP = 500 if IN_BROWSER else 2000  # in the place of prompts: a path of so many nodes, too many for nested calls
 
 
 def up_to(most: int) -> st.SearchStrategy[int]:
