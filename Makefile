@@ -5,6 +5,7 @@
 #   TORCH=0             `make lab` without PyTorch, for the chapters that need none
 #   UV=                 pip installs, where uv would: it is used when it is there, and does the same in less time
 #   make site           the course as a site; PAGES="03 which" executes those alone, and shows the stored outputs of others
+#   make lite           the part of the site in which the course runs in a browser; LITE=0 makes the site without it
 #   make wheel          what PyPI would get, checked, and tried in environments of its own and empty folders
 #   GPU=1               PyTorch with CUDA; GPU=0 is its CPU build, a tenth of the size, and the default without nvidia-smi
 
@@ -13,6 +14,7 @@ VENV   ?= .venv
 JOBS   ?= 2
 EVERY  ?= 1
 TORCH  ?= 1
+LITE   ?= 1
 UV     ?= $(shell command -v uv 2>/dev/null)
 GPU    ?= $(if $(shell command -v nvidia-smi 2>/dev/null),1,0)
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
@@ -33,7 +35,7 @@ comma     := ,
 # The tests start hundreds of processes that import the same modules, so what is imported is compiled once and kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lab set-up test lint types spell unit notebooks mutants gpu on-gpu build site links dist wheel clean
+.PHONY: lab set-up test lint types spell unit notebooks mutants gpu on-gpu build site lite links dist wheel clean
 
 lab: $(COURSE)
 	$(BIN)/minikv lab
@@ -91,6 +93,11 @@ build: $(DEV)
 site: $(DEV)
 	$(BIN)/python notebooks/site/pages.py _build/pages $(PAGES)
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -d _build/doctrees _build/pages _site
+	$(if $(filter 0,$(LITE)),rm -rf _site/lite,$(BIN)/python notebooks/site/lite.py _site/lite)
+
+# It needs a server: python -m http.server -d _site, and then http://localhost:8000/lite/.
+lite: $(DEV)
+	$(BIN)/python notebooks/site/lite.py _site/lite
 
 # Whether the links to elsewhere still lead somewhere. A site that is down for an hour is no error here.
 links: $(DEV)

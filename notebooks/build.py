@@ -38,9 +38,12 @@ else:
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "src"
 PAGE = SOURCES / "map_and_glossary.py"
+README = HERE.parent / "README.md"
 PLACES = HERE.parent / "assets" / "where_it_runs.json"  # what `check` says of a piece that passes
 CHOICE = SOURCES / "which_design.py"  # a page that is executed, and no chapter
+TRIAL = SOURCES / "try_it.py"  # the first page in a browser, which needs nothing from the others
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+WITHOUT_BROWSER = ("06", "08", "12")  # chapters that need PyTorch, which has no build for browsers
 MINE = os.devnull  # nobody's own work shows in a built notebook
 # The code of a cell is hidden: by Jupyter, by MyST-NB, and by nbconvert in a page that it exports.
 HIDDEN = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient": {"remove_source": True}}
@@ -54,13 +57,13 @@ def chapters() -> list[Path]:
     return sorted(SOURCES.glob("[0-9][0-9]_*.py"))
 
 
-def project() -> dict[str, str]:
-    """The repository's address and tag, from `[tool.minikv]` in pyproject.toml; the address may be empty."""
-    settings: dict[str, str] = tomllib.loads((HERE.parent / "pyproject.toml").read_text("utf-8"))["tool"]["minikv"]
-    return checked(settings)
+def project() -> dict[str, Any]:
+    """The repository's address and tag, which may be empty, and whether its site has the course in the browser."""
+    settings = tomllib.loads((HERE.parent / "pyproject.toml").read_text("utf-8"))["tool"]
+    return checked({**settings["minikv"], **settings["minikv-site"]})
 
 
-def checked(address: dict[str, str]) -> dict[str, str]:
+def checked(address: dict[str, Any]) -> dict[str, Any]:
     """The address as it was given; a repository that pip and Colab could not open is a `ValueError`."""
     repository = address["repository"]
     if repository and not re.fullmatch(r"https://[\w.-]+(:\d+)?(/[\w.~-]+)+", repository):
@@ -71,16 +74,17 @@ def checked(address: dict[str, str]) -> dict[str, str]:
     return address
 
 
-def assemble(source: Path, address: dict[str, str] | None = None) -> Any:
+def assemble(source: Path, address: dict[str, Any] | None = None) -> Any:
     """The notebook of one chapter, not yet executed: navigation, set-up, the source's cells, navigation."""
     address = project() if address is None else checked(address)
     notebook = jupytext.read(source, fmt="py:percent")
     links = navigation(source, address)
-    code = nbformat.v4.new_code_cell(setup_code(address, None if source == CHOICE else int(source.stem[:2])))
+    number = int(source.stem[:2]) if source.stem[:2].isdigit() else None
+    code = nbformat.v4.new_code_cell(setup_code(address, source.stem if number is None else number))
     code.metadata.update(HIDDEN)
     first, last = nbformat.v4.new_markdown_cell(links), nbformat.v4.new_markdown_cell(links)
     title, *rest = notebook.cells
-    pieces = [] if source == CHOICE else pieces_of(int(source.stem[:2]))
+    pieces = [] if number is None else pieces_of(number)
     title.source = title.source.replace("{{time}}", time_needed(notebook, len(pieces)))
     notebook.cells = [title, first, code, *rest, last]
     notebook.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
@@ -114,11 +118,13 @@ def time_needed(notebook: Any, pieces: int) -> str:
     return f"**Read** {5 * round(minutes / 5)} minutes{build}."
 
 
-def navigation(source: Path, address: dict[str, str]) -> str:
+def navigation(source: Path, address: dict[str, Any]) -> str:
     """The line of links at the top and the bottom of a chapter."""
-    names = [path.stem for path in [*chapters(), CHOICE]]
+    names = [TRIAL.stem, *(path.stem for path in [*chapters(), CHOICE])]
     at = names.index(source.stem)
-    parts = [f"[← previous: {title(names[at - 1])}]({names[at - 1]}.ipynb)"] if at else []
+    parts = [in_browser(source.stem, address)] if address.get("in_browser") else []
+    if at > 1:
+        parts.append(f"[← previous: {title(names[at - 1])}]({names[at - 1]}.ipynb)")
     if at + 1 < len(names):
         parts.append(f"[next: {title(names[at + 1])} →]({names[at + 1]}.ipynb)")
     parts.append(f"[map and glossary]({PAGE.stem}.ipynb)")
@@ -129,22 +135,51 @@ def navigation(source: Path, address: dict[str, str]) -> str:
     return " · ".join(parts)
 
 
+def in_browser(name: str, address: dict[str, Any]) -> str:
+    """The link that opens a page of the course in the browser, on the site that GitHub publishes for the repository.
+
+    >>> in_browser("06_gpu_kv_copying", {"repository": "https://github.com/me/minikv"})
+    'PyTorch has no build for browsers: use your machine, or Colab'
+    """
+    if name.startswith(WITHOUT_BROWSER):
+        return "PyTorch has no build for browsers: use your machine, or Colab"
+    owner, repository = address["repository"].removesuffix(".git").split("/")[-2:]
+    place = f"https://{owner}.github.io/{repository}/lite/notebooks/index.html?path={name}.ipynb"
+    return f"[**run in your browser, nothing to install**]({place})"
+
+
+def readme(text: str, address: dict[str, Any]) -> str:
+    """The README, with a line that opens the first page in the browser where the site has it.
+
+    >>> address = {"in_browser": True, "repository": "https://github.com/me/minikv"}
+    >>> readme("## Start\\n\\n| you", address) == readme(readme("## Start\\n\\n| you", address), address)
+    True
+    >>> readme(readme("## Start\\n\\n| you", address), {})
+    '## Start\\n\\n| you'
+    """
+    line = f"{in_browser(TRIAL.stem, address)}\n\n" if address.get("in_browser") else ""
+    return re.sub(r"(?<=^## Start\n\n)(\[\*\*run in .*\n\n)?", line, text, flags=re.MULTILINE)
+
+
 def title(name: str) -> str:
     """`05_lru_eviction` as it is written in a link: `05 LRU eviction`."""
     number, *words = name.split("_")
     return " ".join([number, *(word.upper() if word in ("lru", "gpu", "kv") else word for word in words)])
 
 
-def setup_code(address: dict[str, str], chapter: int | None) -> str:
-    """The set-up cell: silent when the package is there; else it installs it, or says how to. Then the pieces begin."""
-    if chapter is None:
-        return f"{FIRST}\n{install_code(address)}\nfrom minikv import fold, guess"
+def setup_code(address: dict[str, Any], page: int | str) -> str:
+    """The set-up cell: silent when the package is there; else it installs it, or says how to. Then the pieces begin.
+
+    A page is the number of a chapter, or the name of another one.
+    """
+    if isinstance(page, str):
+        return f"{FIRST}\n{install_code(address)}" + "\nfrom minikv import fold, guess" * (page == CHOICE.stem)
     verbs = "from minikv import catch, check, fold, guess, hint, mine, progress, solution, source"
     more = "from minikv.course.pieces import begin, careless"
-    return f"{FIRST}\n{install_code(address)}\n{verbs}\n{more}\n\nbegin({chapter}, globals())"
+    return f"{FIRST}\n{install_code(address)}\n{verbs}\n{more}\n\nbegin({page}, globals())"
 
 
-def install_code(address: dict[str, str]) -> str:
+def install_code(address: dict[str, Any]) -> str:
     """The part of the set-up cell that looks for the package."""
     if not address["repository"]:
         return (
@@ -228,11 +263,14 @@ def build(source: Path) -> Path:
 
 def main(names: Sequence[str]) -> int:
     """Build the chapters whose names begin with one of `names`, or all."""
-    wanted = [source for source in [*chapters(), CHOICE, PAGE] if not names or source.stem.startswith(tuple(names))]
+    wanted = [
+        source for source in [*chapters(), CHOICE, PAGE, TRIAL] if not names or source.stem.startswith(tuple(names))
+    ]
     if not wanted:
         print(f"no chapter begins with {' or '.join(names)}; there are {', '.join(s.stem for s in chapters())}")
         return 2
     replace(PLACES, engines.places())
+    replace(README, readme(README.read_text("utf-8"), project()))
     for source in wanted:
         print(build(source).name)
     return 0

@@ -21,7 +21,7 @@ NEED_MORE = {
     "test_film_laws.py", "test_film_words.py", "test_guesses.py", "test_hosted.py", "test_house.py",
     "test_judge.py", "test_kept.py", "test_lab.py", "test_layered.py", "test_layers_of_vllm.py",
     "test_layers_oracle.py",
-    "test_learners_engine.py", "test_live_chat.py", "test_llama.py", "test_llama_oracle.py",
+    "test_learners_engine.py", "test_lite.py", "test_live_chat.py", "test_llama.py", "test_llama_oracle.py",
     "test_mine_verified.py", "test_moves.py", "test_museum_field.py", "test_museum_hash.py",
     "test_museum_llmds.py", "test_mutants.py", "test_notebooks.py", "test_old_files.py",
     "test_oracle_can_fail.py", "test_packed.py", "test_picture.py", "test_pieces.py",

@@ -1,7 +1,6 @@
 """A part of chapter 03 in Pyodide, the Python of the browser, run under Node: the same as here, to the byte.
 
-Nothing is downloaded: MINIKV_PYODIDE names a folder with what is needed, and CONTRIBUTING says how to fill it. No
-chapter runs in a browser yet, because PyPI has no numpy for Pyodide: in_pyodide.py has an empty one.
+Nothing is downloaded: MINIKV_PYODIDE names a folder with what is needed, and CONTRIBUTING says how to fill it.
 """
 
 import base64
@@ -58,7 +57,8 @@ def here(tmp_path_factory):
 
 def test_checks_and_guesses_say_what_they_say_here(there, here):
     said = {has: there["seen"][has]["printed"] for has in there["seen"]}
-    assert said == {has: here["seen"][has]["printed"] for has in here["seen"]}
+    assert "Python runs in this browser" in said["begin(3"]
+    assert said == {has: here["seen"][has]["printed"] for has in here["seen"]} | {"begin(3": said["begin(3"]}
     assert "returns nothing (did you forget to return it?); expected: the new Node at root.children[1]" in said["wrong"]
     assert said[SPLIT].startswith("✓ 3.3 split: correct in ")
     assert there["seen"]['fold("3.a"']["text"] == here["seen"]['fold("3.a"']["text"]
@@ -85,7 +85,5 @@ def test_pictures_are_those_of_the_stored_notebook(there, here, has):
     assert base64.b64decode(coded).decode() == seen["svg"]
 
 
-def test_the_time_limit_says_that_it_is_off(there, here):
-    warned = {warning for seen in there["seen"].values() for warning in seen["warned"]}
-    assert warned == {"the time limit is off, because no thread can start here: only a restart stops an endless loop"}
-    assert not any(seen["warned"] for seen in here["seen"].values())
+def test_nothing_is_warned_of(there, here):
+    assert not any(seen["warned"] for seen in [*there["seen"].values(), *here["seen"].values()])

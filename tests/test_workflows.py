@@ -110,6 +110,13 @@ def test_the_site_is_uploaded_from_where_make_writes_it_and_dead_links_elsewhere
     assert re.search(r"^\t-.*-b linkcheck", MAKEFILE, re.M)  # make goes on after a status that is not 0
 
 
+def test_the_course_in_the_browser_is_published_only_if_its_check_passes():
+    made, checked = runs("site/build")[-2:]
+    assert made == "make site"
+    unless = ".venv/bin/python .ci/lite.py _site || {\n  .venv/bin/python notebooks/site/lite.py _site/lite --without\n"
+    assert checked.startswith(unless)
+
+
 def test_a_tag_runs_the_tests_once():
     """A push of a tag is the release's, which calls the tests."""
     assert all(triggers(name)["push"] == {"branches": ["**"]} for name in ("test", "site"))
@@ -149,8 +156,8 @@ def test_the_night_tries_every_mutant_and_what_waits_for_it():
     assert runs("nightly/mutants") == ['make mutants JOBS=4 PART="${{ matrix.part }}"']
     assert last == "make unit JOBS=4"
     guide = " ".join(GUIDE.replace("\\\n", "").split())
-    assert len(filling) == 2
-    assert all(command in guide for command in filling)  # what tests/test_pyodide.py needs
+    assert len(filling) == 3
+    assert all(command in guide for command in filling)  # what tests/test_pyodide.py and test_lite.py need
     settings = JOBS["nightly/sweeps"]["env"]
     assert settings == {"HYPOTHESIS_PROFILE": "nightly", "MINIKV_PYODIDE": "/tmp/pyodide"}
 

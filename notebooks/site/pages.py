@@ -24,7 +24,7 @@ from nbclient import NotebookClient
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS, ASSETS, TOOLS = HERE.parent, HERE.parent.parent / "assets", HERE.parent.parent / "tools" / "site"
 sys.path.insert(0, str(NOTEBOOKS))
-from build import title, without_views
+from build import TRIAL, title, without_views
 from films import player_page
 from slides import slides
 
@@ -115,7 +115,12 @@ def chapter_table() -> str:
 
 def chapter_tree() -> str:
     """The chapters and the two other pages of the course, as lines of a table of contents."""
-    return "\n".join(f"{title(path.stem)} <{path.stem}>" for path in sorted(NOTEBOOKS.glob("*.ipynb")))
+    return "\n".join(f"{title(path.stem)} <{path.stem}>" for path in notebooks())
+
+
+def notebooks() -> list[Path]:
+    """The notebooks that are pages of the site: all but the one in which a visitor types, so Python has to run there."""
+    return [path for path in sorted(NOTEBOOKS.glob("*.ipynb")) if path.stem != TRIAL.stem]
 
 
 def write_reference(folder: Path) -> None:
@@ -164,7 +169,7 @@ def main(arguments: Sequence[str]) -> int:
     """Write the pages into the folder that is named first; execute all notebooks, or those that are named."""
     folder, wanted = Path(arguments[0]), tuple(arguments[1:])
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("__pycache__", "lite"))
     for path in [*TOOLS.glob("*.md"), *TOOLS.glob("*.png")]:
         shutil.copy(path, folder)
     shutil.copytree(ASSETS / "readme", folder / "pictures", ignore=shutil.ignore_patterns("*.py"))
@@ -181,7 +186,7 @@ def main(arguments: Sequence[str]) -> int:
     (folder / "reference").mkdir(exist_ok=True)
     write_reference(folder / "reference")
     pages = {}
-    for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
+    for notebook in notebooks():
         page = pages[notebook.stem] = page_of(notebook, not wanted or notebook.stem.startswith(wanted))
         nbformat.write(page, folder / notebook.name)
         print(notebook.name, flush=True)
