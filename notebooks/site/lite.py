@@ -143,6 +143,7 @@ def landing() -> str:
 
 # -- the site ---------------------------------------------------------------------------------------------------------
 
+SAVES = {"@jupyterlab/docmanager-extension:plugin": {"autosaveInterval": 10}}  # in seconds: a tab is quickly closed
 EXTENSION_FOLDER = Path("share", "jupyter", "labextensions")
 SETTINGS = {
     "jupyter-lite-schema-version": 0,
@@ -188,15 +189,22 @@ def run_jupyter(work: Path, site: Path) -> None:
     chosen = {
         "ignore_sys_prefix": True, "federated_extensions": [str(place) for place in places],
         "apps": ["notebooks", "lab", "tree"], "contents": ["contents"], "output_dir": str(site),
-        "no_sourcemaps": True, "no_unused_shared_packages": True, "source_date_epoch": 1580601600,
+        "no_sourcemaps": True, "no_unused_shared_packages": True, "source_date_epoch": committed(),
     }  # fmt: skip
     (work / "jupyter-lite.json").write_text(json.dumps(SETTINGS), "utf-8")
+    (work / "overrides.json").write_text(json.dumps(SAVES), "utf-8")
     (work / "jupyter_lite_config.json").write_text(json.dumps({"LiteBuildConfig": chosen}), "utf-8")
     command = [sys.executable, "-m", "jupyterlite_core", "build"]
     environment = {**os.environ, "PYTHONPATH": str(work / "lite")}
     run = subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True)
     if run.returncode:
         raise SystemExit(f"jupyter lite build failed:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
+
+
+def committed() -> int:
+    """When the checkout was committed, in seconds: Jupyter shows it, and two builds of a commit are the same."""
+    run = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True)
+    return int(run.stdout or "1580601600")
 
 
 def finish(site: Path) -> None:

@@ -24,7 +24,7 @@ from nbclient import NotebookClient
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS, ASSETS, TOOLS = HERE.parent, HERE.parent.parent / "assets", HERE.parent.parent / "tools" / "site"
 sys.path.insert(0, str(NOTEBOOKS))
-from build import TRIAL, title, without_views
+from build import TRIAL, project, title, without_views
 from films import player_page
 from slides import slides
 
@@ -34,6 +34,7 @@ from minikv import Film, FreeListPool, RadixCache, record
 
 SHOW_FILMS = "from films import show_films\n\nshow_films()"  # the first cell of a page while it is executed
 RUN_FOR_YOU = "*This page was run for you. [Start on your machine](start.md) to write the functions yourself.*"
+IN_BROWSER = '- <a href="lite/index.html"><strong>Run it in your browser</strong></a>, with nothing to install.\n'
 SET_UP = "try:\n    import minikv\nexcept ImportError"
 GROUPS = {
     "indexes": ("Indexes", "prefix", "copy_on_write"),
@@ -119,7 +120,7 @@ def chapter_tree() -> str:
 
 
 def notebooks() -> list[Path]:
-    """The notebooks that are pages of the site: all but the one in which a visitor types, so Python has to run there."""
+    """The notebooks that are pages of the site: all but the one in which a visitor types, where Python has to run."""
     return [path for path in sorted(NOTEBOOKS.glob("*.ipynb")) if path.stem != TRIAL.stem]
 
 
@@ -174,7 +175,8 @@ def main(arguments: Sequence[str]) -> int:
         shutil.copy(path, folder)
     shutil.copytree(ASSETS / "readme", folder / "pictures", ignore=shutil.ignore_patterns("*.py"))
     film = player_page(film_of_sharing().player(still=3))[0]["text/html"]
-    filled = {"{{chapters}}": chapter_table(), "{{tree}}": chapter_tree(), "{{film}}": film,
+    browser = IN_BROWSER if project()["in_browser"] else ""
+    filled = {"{{browser}}": browser, "{{chapters}}": chapter_table(), "{{tree}}": chapter_tree(), "{{film}}": film,
               "`slides.html`": "[`slides.html`](slides.md)"}  # fmt: skip
     for path in folder.glob("*.md"):
         text = path.read_text("utf-8")

@@ -91,17 +91,15 @@ def _upload(path: Path) -> None:
 
 
 def _show(widget: Any) -> None:
-    from IPython.display import display
-
-    display(widget)
+    importlib.import_module("IPython.display").display(widget)
 
 
 def _link(path: Path) -> Any:
     """A link that saves a file on the machine of the browser."""
     import ipywidgets
 
-    data = base64.b64encode(path.read_bytes()).decode()
-    return ipywidgets.HTML(f'<a download="{path.name}" href="data:text/x-python;base64,{data}">Save {path.name}</a>')
+    where = f"data:text/x-python;base64,{base64.b64encode(path.read_bytes()).decode()}"
+    return ipywidgets.HTML(f'<a download="{path.name}" href="{where}"><u>Save {path.name}</u></a>')
 
 
 def _chooser(path: Path) -> Any:

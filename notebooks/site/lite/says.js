@@ -32,7 +32,7 @@
     const session = panel?.sessionContext;
     if (!session) return setTimeout(wait, 200);
     await panel.context.ready;
-    say("You can read. Python is starting in this browser: the first time it fetches 20 MB, later it has them.");
+    say("You can read. Python is starting in this browser: the first time it fetches 23 MB, later it has them.");
     await session.ready;
     await session.session.kernel.info;
     if (await newer(panel).catch(() => false)) {
