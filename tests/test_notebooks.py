@@ -22,6 +22,7 @@ from chapters import (
 )
 from nightly import NIGHTLY
 from refusals import said
+from test_house import chapters_that_need_torch
 
 SLOW = {"00": ["live_chat(", "in chats.items()"]}  # what the few cells of a chapter call that take seconds
 SHAPE = ["The problem", "Build it", "The same in `minikv`", "Play", "More to try", "What it cost", "In real engines",
@@ -238,6 +239,19 @@ def test_links_and_set_up_come_from_one_address():
     assert '"minikv[colab] @ git+https://github.com/someone/somewhere@v9"' in setup
     ast.parse(setup)
     assert "http" not in build.setup_code({"repository": "", "tag": ""}, 3), "no address is invented"
+
+
+def test_the_link_to_the_browser_is_first_where_the_site_has_it_and_not_where_torch_is_needed():
+    address = {"repository": "https://github.com/someone/somewhere", "tag": "v9", "in_browser": True}
+    place = "https://someone.github.io/somewhere/lite/notebooks/index.html?path="
+    for path in build.chapters():
+        first = build.navigation(path, address).split(" · ")[0]
+        needs_torch = path.stem[:2] in chapters_that_need_torch()
+        assert first.endswith(f"]({place}{path.stem}.ipynb)") != needs_torch
+        assert first.startswith("PyTorch has no build for browsers") == needs_torch
+    text = build.README.read_text("utf-8")
+    assert build.readme(text, build.project()) == text, "run python notebooks/build.py"
+    assert f"({place}try_it.ipynb)" in build.readme(text, address)
 
 
 ADDRESSES = {

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,7 @@ LEFT_OUT = (
     "minikv/assets/model/model.safetensors",
     "minikv/notebooks/",
 )  # of the wheel: weights, and what lies beside it
+HERE_ALREADY = re.compile(r"^\[\*\*run in your browser.*?\) · ")
 ICON = '<link rel="icon" href="../static/favicons/favicon.ico">'  # without it a browser asks the host for one
 SAYS = '<script src="../says.js"></script>'  # in each page of Jupyter: what it is waiting for
 FOLDERS = ("my_minikv_older", "Untitled Folder")  # which a learner's kernel makes, and Jupyter asks the site for
@@ -128,6 +130,7 @@ def lesson(path: Path) -> Any:
         said = nbformat.v4.new_markdown_cell(f"# {title(path.stem)}\n\n{NEEDS_TORCH}", id="no-torch")
         notebook.cells = [said, notebook.cells[1]]  # and the links to the other chapters
     for cell in notebook.cells:
+        cell.source = HERE_ALREADY.sub("", cell.source)
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     notebook.metadata["minikv"] = hashlib.sha256(nbformat.writes(notebook).encode()).hexdigest()[:12]
