@@ -57,55 +57,37 @@ SHAPES = {
     "Llama 4 Scout": Shape("llama-4-scout", gqa(12, 8, 128), gqa(36, 8, 128) * 8192),
     # its figures in a llama.cpp design note, "fetched live from" the hub
     "Nemotron Nano 9B v2": Shape("nemotron-nano-9b-v2", gqa(4, 8, 128), mamba2(27, 128, 80, 128, 8)),
-    "Qwen3.5 27B": Shape(
-        CONFIGS["Qwen3.5 27B"],
-        gqa(16, 4, 256), delta(48, 48)),
-    "Qwen3.6 27B NVFP4": Shape(
-        CONFIGS["Qwen3.6 27B NVFP4"],
-        gqa(16, 4, 256, each=1), delta(48, 48), "fp8"),
-    "Qwen3 30B A3B": Shape(
-        CONFIGS["Qwen3 30B A3B"],
-        gqa(48, 4, 128)),
-    "Gemma 4 26B": Shape(
-        CONFIGS["Gemma 4 26B"],
-        gqa(5, 2, 512), gqa(25, 8, 256) * 1024),
-    "MiMo V2 Flash": Shape(  # values are of 128 numbers, keys of 192
-        CONFIGS["MiMo V2 Flash"],
+}
+# The bytes of each of the `CONFIGS`, a token and a long text, and the type of its keys.
+OF_CONFIGS = {
+    "Qwen3.5 27B": (gqa(16, 4, 256), delta(48, 48)),
+    "Qwen3.6 27B NVFP4": (gqa(16, 4, 256, each=1), delta(48, 48), "fp8"),
+    "Qwen3 30B A3B": (gqa(48, 4, 128),),
+    "Gemma 4 26B": (gqa(5, 2, 512), gqa(25, 8, 256) * 1024),
+    "MiMo V2 Flash": (  # values are of 128 numbers, keys of 192
         9 * 4 * (192 + 128) * BF16, 39 * 8 * (192 + 128) * BF16 * 128),
-    "MiniMax M2.5": Shape(
-        CONFIGS["MiniMax M2.5"],
-        gqa(62, 8, 128)),
-    "Kimi K2": Shape(
-        CONFIGS["Kimi K2"],
-        61 * (512 + 64) * BF16),
-    "GLM-5.2": Shape(  # 21 of 78 layers have an indexer of their own
-        CONFIGS["GLM-5.2"],
-        78 * (512 + 64) * BF16 + 21 * 132),
-    "Nemotron 3 Nano 30B": Shape(
-        CONFIGS["Nemotron 3 Nano 30B"],
-        gqa(6, 2, 128), mamba2(23, 64, 64, 128, 8)),
-    "Nemotron 3 Ultra 550B": Shape(  # says no number of layers
-        CONFIGS["Nemotron 3 Ultra 550B"],
+    "MiniMax M2.5": (gqa(62, 8, 128),),
+    "Kimi K2": (61 * (512 + 64) * BF16,),
+    "GLM-5.2": (  # 21 of 78 layers have an indexer of their own
+        78 * (512 + 64) * BF16 + 21 * 132,),
+    "Nemotron 3 Nano 30B": (gqa(6, 2, 128), mamba2(23, 64, 64, 128, 8)),
+    "Nemotron 3 Ultra 550B": (  # says no number of layers
         gqa(12, 2, 128), mamba2(48, 256, 64, 128, 8)),
-    "Granite 4.0 H Small": Shape(  # fields quoted from ibm-granite/granite-4.0-h-small; 128 heads, of 64, by its class
-        CONFIGS["Granite 4.0 H Small"],
+    # fields quoted from ibm-granite/granite-4.0-h-small; 128 heads, of 64, by its class
+    "Granite 4.0 H Small": (
         gqa(4, 8, 128), mamba2(36, 128, 64, 128, 1)),
-    "Falcon-H1": Shape(  # fields of a test of AgileRL: attention and a state in every layer
-        CONFIGS["Falcon-H1"],
+    "Falcon-H1": (  # fields of a test of AgileRL: attention and a state in every layer
         gqa(24, 2, 128), mamba2(24, 48, 64, 256, 1)),
-    "Jamba v0.1": Shape(  # "ai21labs/Jamba-v0.1, trimmed"; Mamba 1: 16 sums for each of 2 x 4,096 channels
-        CONFIGS["Jamba v0.1"],
+    # "ai21labs/Jamba-v0.1, trimmed"; Mamba 1: 16 sums for each of 2 x 4,096 channels
+    "Jamba v0.1": (
         gqa(4, 8, 128), 28 * 8192 * (16 * FP32 + 3 * BF16)),
     # fields of a test of chuk-lazarus, and those that are there twice; 16 sums, the last 3 inputs of 2 x 2,560 channels
-    "Mamba 2.8B": Shape(
-        CONFIGS["Mamba 2.8B"],
-        0, 64 * 5120 * (16 * FP32 + 3 * BF16)),
+    "Mamba 2.8B": (0, 64 * 5120 * (16 * FP32 + 3 * BF16)),
     # of its class in transformers 5.23.0, as the next two
-    "Mamba 2": Shape(CONFIGS["Mamba 2"], 0, mamba2(64, 128, 64, 128, 8)),
-    "Gemma 3n E4B": Shape(  # of its class; 15 of 35 layers use the keys and values of another
-        CONFIGS["Gemma 3n E4B"],
+    "Mamba 2": (0, mamba2(64, 128, 64, 128, 8)),
+    "Gemma 3n E4B": (  # of its class; 15 of 35 layers use the keys and values of another
         gqa(4, 2, 256), gqa(16, 2, 256) * 512),
-    "Kimi Linear 48B": Shape(  # of its class, with the layers that it says are the checkpoint's
-        CONFIGS["Kimi Linear 48B"],
+    "Kimi Linear 48B": (  # of its class, with the layers that it says are the checkpoint's
         7 * (512 + 64) * BF16, delta(20, 32, keys=32)),
 }  # fmt: skip
+SHAPES |= {name: Shape(CONFIGS[name], *row) for name, row in OF_CONFIGS.items()}

@@ -22,7 +22,7 @@ import json
 
 from project import ROOT
 
-TABLE = ROOT / "minikv" / "model_types.json"
+TABLE = ROOT / "minikv/model_types.json"
 WRITTEN = json.loads(TABLE.read_text("utf-8"))
 # Models whose own code is the class of another type: their configs say every field, so nothing is taken by default.
 ALIKE = {"kimi_k2": "deepseek_v3", "mimo": "qwen2", "minimax_text_01": "minimax", "minimax_m1": "minimax"}

@@ -1,6 +1,30 @@
 """A museum of bugs: laws, and for each law our own and a re-creation of an engine that breaks it."""
 
+import contextlib
+
 import pytest
+
+from minikv import SlidingWindowCache
+
+
+@contextlib.contextmanager
+def without(error):
+    """What is done here must not end with this error: a law that it breaks fails."""
+    try:
+        yield
+    except error as found:
+        pytest.fail(repr(found))
+
+
+def with_windows(kind):
+    """The sliding-window index with another way to keep its windows."""
+
+    class Kept(SlidingWindowCache):
+        def _clear(self):
+            super()._clear()
+            self.windows = kind(self.window, self.page_size)
+
+    return Kept
 
 
 def law_by_law(museum):

@@ -15,14 +15,14 @@ from pathlib import Path
 
 from chapters import NOTEBOOKS, load
 from lesson import learner, stored
-from project import ROOT, python, tomllib, write
+from project import ROOT, python, text_of, tomllib, write
 
 from minikv.course.pieces.mine import assembled
 from minikv.course.pieces.piece import CHAPTERS, find_piece
 from minikv.course.pieces.record import RIGHT, WRONG, remember
 from minikv.course.pieces.stored import wrong_answers, wrong_answers_to
 
-GUIDE = ROOT / "notebooks" / "site" / "teachers.md"
+GUIDE = ROOT / "notebooks/site/teachers.md"
 BLOCK = re.compile(r"(<!-- ([a-z ]+) -->\n\n)(.*?)(\n<!-- end -->)", re.DOTALL)
 
 
@@ -111,7 +111,7 @@ RECORD = {"1.1": RIGHT, "1.3": RIGHT, "2.1": RIGHT, "2.2": WRONG, "1.a": RIGHT, 
 
 # -- what is chosen for the guide --------------------------------------------------------------------------------------
 
-CHOSEN = tomllib.loads((ROOT / "tests" / "teachers.toml").read_text("utf-8"))
+CHOSEN = tomllib.loads(text_of("tests/teachers.toml"))
 LECTURE, WAYS = CHOSEN["lecture"], CHOSEN["ways"]
 TYPED = "05"  # the chapter for a goal that no notebook has
 
@@ -165,7 +165,7 @@ def times():
 
 def link(chapter):
     """The number of a chapter, as a link to it."""
-    (path,) = (ROOT / "notebooks").glob(f"{chapter}_*.ipynb")
+    (path,) = ROOT.glob(f"notebooks/{chapter}_*.ipynb")
     return f"[{chapter}](../{path.name})"
 
 
@@ -211,7 +211,7 @@ def goals():
     """The table of the playground's goals."""
     rows = []
     for goal, (question, steps) in WAYS.items():
-        homes = [path.stem[:2] for path in sorted((ROOT / "notebooks" / "src").glob("*.py"))
+        homes = [path.stem[:2] for path in sorted(ROOT.glob("notebooks/src/*.py"))
                  if f'playground(goal="{goal}")' in path.read_text("utf-8")]  # fmt: skip
         chapter = link(homes[0]) if homes else f"after {link(TYPED)}"
         way = ", ".join(f"{verb} `{what}`" if what else verb for verb, what in steps)

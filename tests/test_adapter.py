@@ -97,7 +97,7 @@ def test_what_is_not_filled_in_is_named(method):
         type("Partly", (Adapted,), {method: getattr(Adapter, method)})()
 
 
-FILES = sorted((ROOT / "assets" / "adapters").glob("*.py"))
+FILES = sorted(ROOT.glob("assets/adapters/*.py"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

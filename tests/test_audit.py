@@ -4,7 +4,7 @@ from array import array
 from unittest import mock
 
 import pytest
-from test_manager import computed, ran
+from test_manager import computed, each_size, ran
 
 from minikv import CacheManager, FreeListPool, InvariantError, RadixCache, TieredCache
 from minikv.engine import engine_world
@@ -84,7 +84,7 @@ def test_a_move_that_nobody_waits_for_is_named():
         manager.check()
 
 
-@pytest.mark.parametrize("page_size", [1, 2])
+@each_size
 def test_a_cache_that_cannot_list_its_nodes_is_counted(page_size):
     class Closed:
         """The verbs of a radix cache, and no way to look inside."""

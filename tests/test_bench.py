@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 from golden_text import compare
 from refusals import said
-from test_cli import ended
+from test_cli import ended, told
 
 from minikv import cli
 from minikv.measure import bench
@@ -52,8 +52,7 @@ def test_the_command_prints_json_and_races_a_guest_and_the_other_designs(capsys,
     (tmp_path / "guest_index.py").write_text("from minikv.measure.textbook import TextbookCache as Mine\n", "utf-8")
     monkeypatch.chdir(tmp_path)
     guests = ["--race", "guest_index:Mine", *(f"--index={name}" for name in ("hash", "window", "radix"))]
-    assert cli.main([*QUICK, "--only", "w4", "--json", *guests]) == 0
-    for race in json.loads(capsys.readouterr().out)["races"]:
+    for race in json.loads(told(capsys, *QUICK, "--only", "w4", "--json", *guests).out)["races"]:
         found = {result["name"]: result["hit_rate"] for result in race["results"]}
         designs = ["hash, pages of 16", "bare hash, pages of 16", "window", "bare window"]
         assert [*found][-5:] == [*designs, "guest_index:Mine"]
@@ -103,8 +102,8 @@ def write(path, blocks, output):
 
 
 def test_the_command_races_on_a_trace_when_it_is_given_one(tmp_path, capsys):
-    assert cli.main([*QUICK, "--trace", write(tmp_path / "h.jsonl", [0, 1], 5), "--only", "W6"]) == 0
-    out = capsys.readouterr().out
+    trace = write(tmp_path / "h.jsonl", [0, 1], 5)
+    out = told(capsys, *QUICK, "--trace", trace, "--only", "W6").out
     for part in ("W6 mooncake, 2 requests, room for", "prompts published after prefill", "bare index, pages of 16"):
         assert part in out
     assert "promised:" not in out

@@ -11,6 +11,8 @@ import pytest
 import teachers
 from golden_text import compare, replay, sections
 from lesson import Notebook, few_cases, learner, printed_by
+from project import text_of, write
+from test_cli import told
 from test_house import chapters_that_need_torch
 from test_old_files import OLD
 
@@ -65,9 +67,8 @@ def test_the_report_on_ten_students_is_the_one_that_the_guide_shows(judged_here,
     assert teachers.blocks()["class report"] == teachers.as_output("minikv classroom homework", str(found))
     monkeypatch.setattr(classroom, "judge_class", lambda folder, tick: found)
     for way in ("json", "csv"):
-        assert cli.main(["classroom", str(folder), f"--{way}"]) == 0
-        golden = teachers.ROOT / "tests" / "golden" / f"class_report.{way}"
-        assert capsys.readouterr().out == golden.read_text("utf-8")
+        report = text_of(f"tests/golden/class_report.{way}")
+        assert told(capsys, "classroom", folder, f"--{way}").out == report
 
 
 @pytest.mark.nightly
@@ -78,9 +79,8 @@ def test_the_commands_print_what_the_guide_shows(monkeypatch):
 
 
 def test_tests_that_catch_enough_are_those_of_the_record_beside_a_file(judged_here, tmp_path, monkeypatch):
-    (home := tmp_path / "anna").mkdir()
-    (home / "my_minikv.py").write_text(teachers.handed_in({"2.1": 0}), "utf-8")
-    monkeypatch.setenv("MINIKV_PROGRESS", str(home / "progress.json"))
+    write(tmp_path, {"anna/my_minikv.py": teachers.handed_in({"2.1": 0})})
+    monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / "anna/progress.json"))
     for test, mark in (("3.6", SOLVED), ("2.3", WRONG), ("99.9", SOLVED), ("\x1b[31m\nben", SOLVED)):
         remember(f"{test} test", mark)
     monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / "ours.json"))
@@ -102,8 +102,7 @@ def test_a_file_that_does_harm_costs_only_its_student_a_line(tmp_path, monkeypat
     monkeypatch.setattr(classroom, "MOST_BYTES", 2**29)
     kept = {"2.1": teachers.other_right("2.1"), "3.4": teachers.other_right("3.4")}
     dies = PRINTS + _with_failed(assembled(kept), {"2.2": DIES})
-    for name, text in {"anna": dies, "bela": FILLS}.items():
-        (tmp_path / f"{name}.py").write_text(text, "utf-8")
+    write(tmp_path, {"anna.py": dies, "bela.py": FILLS})
     anna, bela = judge_class(tmp_path).students
     assert anna.trouble == "the process ends with status 9 while 2.2 was judged"
     assert (len(anna.pieces), anna.solved) == (2, 2)
@@ -215,9 +214,7 @@ def test_a_student_is_called_by_what_is_left_of_a_files_name(title, judged_here,
     """Of the files of a folder: the students, the file of each, how many pieces are solved in it, and what is odd."""
 
     def act(names):
-        for name in names.split(" & "):
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(ALLOC, "utf-8")
+        write(tmp_path, dict.fromkeys(names.split(" & "), ALLOC))
         found = zip(student_files(tmp_path).values(), judge_class(tmp_path).students)
         files = [(student, file and file.relative_to(tmp_path).as_posix()) for file, student in found]
         return [f"{student.name} | {file} | {student.solved} | {student.trouble}" for student, file in files]
@@ -242,8 +239,7 @@ def test_a_wrong_call_is_one_line(tmp_path, capsys):
 
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(judged_here, tmp_path, monkeypatch, capsys):
     (tmp_path / "anna.py").write_text("x")
-    assert cli.main(["classroom", str(tmp_path)]) == 0
-    assert capsys.readouterr().err == ""
+    assert told(capsys, "classroom", tmp_path).err == ""
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -270,19 +266,16 @@ def record(tmp_path, monkeypatch):
 def test_progress_as_json_says_what_progress_shows(record, capsys):
     for id, mark in teachers.RECORD.items():
         remember(id, mark)
-    assert cli.main(["progress", "--json"]) == 0
-    out = capsys.readouterr().out
+    out = told(capsys, "progress", "--json").out
     assert teachers.blocks()["progress"] == teachers.as_output("minikv progress --json", teachers.folded(out))
-    shown = (teachers.ROOT / "tests" / "golden" / "progress.txt").read_text("utf-8")
+    shown = text_of("tests/golden/progress.txt")
     assert printed_by(progress) == shown
-    assert cli.main(["progress"]) == 0
-    assert capsys.readouterr().out == shown
+    assert told(capsys, "progress").out == shown
 
 
 def test_a_record_that_cannot_be_read_is_reported_and_the_json_is_whole(record, capsys):
     record.write_text("[]")
-    assert cli.main(["progress", "--json"]) == 0
-    out, error = capsys.readouterr()
+    out, error = told(capsys, "progress", "--json")
     found = json.loads(out)
     assert found["solved"] == 0
     assert [each["id"] for each in found["chapters"]["03"]] == [f"3.{number}" for number in range(1, 11)]
@@ -325,7 +318,7 @@ def test_what_the_guide_names_is_there():
     (chapters,) = re.findall(r"Chapters (.*) need PyTorch", GUIDE)
     assert re.findall(r"\d\d", chapters) == sorted(set(chapters_that_need_torch()))
     (named,) = re.findall(r"guess (3\.\w)", GUIDE)
-    assert f'guess("{named}"' in (teachers.ROOT / "notebooks" / "src" / "03_radix_splitting.py").read_text("utf-8")
+    assert f'guess("{named}"' in text_of("notebooks/src/03_radix_splitting.py")
     (typed,) = re.findall(r'Run `playground\(goal="(.*)"\)` in a new cell', GUIDE)
     assert f"after {teachers.link(teachers.TYPED)} | `{typed}`" in GUIDE
     assert f"gets {classroom.MOST_BYTES // 2**30} GiB of memory" in GUIDE
@@ -336,15 +329,15 @@ def test_progress_is_looked_for_here_and_then_in_the_folder_of_the_course(tmp_pa
     monkeypatch.setenv("MINIKV_PROGRESS", "")  # as if it were not set; the command may set it
     monkeypatch.delenv("MINIKV_MINE")
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "minikv-course").mkdir()
+    there = tmp_path / "minikv-course/progress.json"
+    there.parent.mkdir()
 
     def solved():
         monkeypatch.setenv("MINIKV_PROGRESS", "")
-        assert cli.main(["progress", "--json"]) == 0
-        return json.loads(capsys.readouterr().out)["solved"]
+        return json.loads(told(capsys, "progress", "--json").out)["solved"]
 
     assert solved() == 0
-    (tmp_path / "minikv-course" / "progress.json").write_text('{"1.1": "✅", "1.3": "✅", "numbering": 2}', "utf-8")
+    there.write_text('{"1.1": "✅", "1.3": "✅", "numbering": 2}', "utf-8")
     assert solved() == 2
     (tmp_path / "progress.json").write_text('{"1.1": "✅", "numbering": 2}', "utf-8")
     assert solved() == 1

@@ -38,6 +38,12 @@ def ended(*words):
         return end.code
 
 
+def told(capsys, *words):
+    """What a command that ends well writes to both streams."""
+    assert ended(*words) == 0
+    return capsys.readouterr()
+
+
 def run(*command):
     """Run a command in a process of its own; it may be a line for a shell."""
     words = ["bash", "-c", *command] if len(command) == 1 else [sys.executable, *command]
@@ -49,15 +55,15 @@ def run(*command):
 
 
 def test_replay_says_the_same_to_programs_and_to_people(trace, capsys):
-    assert ended("replay", trace, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(told(capsys, "replay", trace, "--json").out)
     assert found.pop("requests_per_second") > 0
     assert found == {
         "requests": 4, "blocks": 9, "hits": 5, "hit_rate": 0.555556,
         "evicted": 0, "peak_size": 4, "uncached_requests": 0,
     }  # fmt: skip
-    assert ended("replay", trace, "--capacity", 2, "--evict-by", "page", "--policy", "lru") == 0
-    rows = dict(row.rsplit(maxsplit=1) for row in capsys.readouterr().out.splitlines())
+    options = "--capacity", 2, "--evict-by", "page", "--policy", "lru"
+    shown = told(capsys, "replay", trace, *options).out.splitlines()
+    rows = dict(row.rsplit(maxsplit=1) for row in shown)
     assert (rows["requests"], rows["uncached requests"], rows["hits"]) == ("4", "2", "0")
     assert {name.replace(" ", "_") for name in rows} == {*found, "requests_per_second"}
 
@@ -124,8 +130,8 @@ def test_whatever_is_typed_is_answered_with_a_bounded_line_without_control_chara
 
 @pytest.mark.parametrize("command", sorted({*OWN} - {"doctor"}))  # which has no options
 def test_the_help_of_a_command_has_examples_that_it_accepts(command, capsys):
-    assert ended(command, "--help") == 0
-    lines = re.findall("minikv (.*?)(?:  .*)?$", capsys.readouterr().out.partition("example")[2], re.MULTILINE)
+    examples = told(capsys, command, "--help").out.partition("example")[2]
+    lines = re.findall("minikv (.*?)(?:  .*)?$", examples, re.MULTILINE)
     found = [shlex.split(line) for line in lines]
     assert found
     for example in found:

@@ -9,7 +9,7 @@ import re
 import sys
 
 import pytest
-from test_cli import ended, written
+from test_cli import ended, told, written
 from tqdm import tqdm
 
 from minikv import RadixCache, cli
@@ -23,14 +23,10 @@ def trace(tmp_path):
     return written(tmp_path / "day.jsonl", PROMPTS)
 
 
-def said(capsys, *command):
-    assert cli.main(list(map(str, command))) == 0
-    return capsys.readouterr()
-
-
 def test_with_one_capacity_json_is_an_object_and_with_several_a_list(trace, capsys):
     command = "replay", trace, "--json", "--capacity"
-    one, some = (json.loads(said(capsys, *command, sizes).out) for sizes in ("4", "4,1e1,unlimited"))
+    several = "4", "4,1e1,unlimited"
+    one, some = (json.loads(told(capsys, *command, sizes).out) for sizes in several)
     assert [entry.pop("capacity") for entry in some] == [4, 10, None]
     del one["requests_per_second"], some[0]["requests_per_second"]
     assert one == some[0]
@@ -38,8 +34,9 @@ def test_with_one_capacity_json_is_an_object_and_with_several_a_list(trace, caps
 
 @pytest.mark.parametrize(("page_size", "evict_by"), [(1, "node"), (2, "page"), (1, "page")])
 def test_several_capacities_find_what_each_finds_alone(page_size, evict_by, trace, capsys):
-    how = ["--page-size", page_size, "--evict-by", evict_by]
-    rows = csv.DictReader(said(capsys, "replay", trace, "--capacity", "3,2,6", "--csv", *how).out.splitlines())
+    how = "--csv", "--page-size", page_size, "--evict-by", evict_by
+    out = told(capsys, "replay", trace, "--capacity", "3,2,6", *how).out
+    rows = csv.DictReader(out.splitlines())
     with open_traffic(trace) as traffic:
         requests = [*traffic.requests]
     for row, size in zip(rows, (3, 2, 6), strict=True):
@@ -48,7 +45,7 @@ def test_several_capacities_find_what_each_finds_alone(page_size, evict_by, trac
 
 
 def test_for_people_there_is_a_row_for_each_capacity_and_the_format_goes_to_standard_error(trace, capsys):
-    out, err = said(capsys, "replay", trace, "--capacity", "4, 1k, unlimited")
+    out, err = told(capsys, "replay", trace, "--capacity", "4, 1k, unlimited")
     assert err == f"{trace}: format mooncake, blocks of 512 tokens (as the trace says)\n"
     head, *table = out.splitlines()
     assert head == "requests 7, blocks 18"
@@ -59,7 +56,7 @@ def test_for_people_there_is_a_row_for_each_capacity_and_the_format_goes_to_stan
 def test_a_span_reaches_the_reader(tmp_path, capsys):
     sessions = tmp_path / "sessions.jsonl"
     sessions.write_text('{"block_size": 64, "requests": [[0, 64, 1, 0, [[0, 1]]]]}\n', "utf-8")
-    assert "begin evenly over 24 h" in said(capsys, "replay", sessions, "--span", "24").err
+    assert "begin evenly over 24 h" in told(capsys, "replay", sessions, "--span", "24").err
 
 
 class Terminal(io.StringIO):
@@ -94,11 +91,12 @@ def test_on_a_terminal_a_bar_shows_how_much_was_read_and_goes_away(path, shows, 
 def test_a_curve_is_a_picture_of_the_hit_rates(end, trace, tmp_path, capsys):
     pytest.importorskip("resvg_py")
     path = tmp_path / f"hits.{end}"
-    out = said(capsys, "replay", trace, "--capacity", "4,8,unlimited", "--policy", "slru", "--curve", path).out
+    command = "replay", trace, "--policy", "slru", "--curve", path, "--capacity"
+    out = told(capsys, *command, "4,8,unlimited").out
     assert out.startswith("requests 7")
     content = path.read_bytes()
     assert content.startswith(b"\x89PNG" if end == "png" else b"<svg")
-    said(capsys, "replay", trace, "--capacity", "8,4,unlimited", "--policy", "slru", "--curve", path)
+    told(capsys, *command, "8,4,unlimited")
     assert path.read_bytes() == content, "in the order of the capacities, and the same every time"
 
 

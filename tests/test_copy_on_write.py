@@ -27,7 +27,6 @@ def played(page_size, steps, **options):
 
 
 A = ("attach", "a", [1, 2, 3, 4], "ABCD")
-# The size of a page, the acts, and what a request with these tokens then finds: what the machine might not come upon.
 
 
 def test_a_fork_copies_nothing_and_no_draft_the_first_write_one_page_and_the_second_none():
@@ -117,9 +116,10 @@ def test_what_cannot_be_changes_nothing(act, words):
 
 WRITES = [("append", "a", [8, 9]), ("draft", "a", [8, 9]), ("write", "b", 1, [8, 9]), ("attach", "a", [8, 9]),
           ("attach", "new", [8, 9])]  # fmt: skip
+each_write = pytest.mark.parametrize("act", WRITES)
 
 
-@pytest.mark.parametrize("act", WRITES)
+@each_write
 def test_values_that_cannot_be_kept_change_nothing(act):
     cache = played(2, [("attach", "a", [1, 2, 3, 4, 5], "ABCDE"), ("fork", "a", "b")])
     assert refused(cache, *act, ["X", threading.Lock()]).startswith("TypeError: cannot pickle")
@@ -194,7 +194,7 @@ def store():
     return KVStore(KVShape(num_layers=2, num_kv_heads=1, head_dim=2), num_pages=8, page_size=2, dtype="fp32")
 
 
-@pytest.mark.parametrize("act", WRITES)
+@each_write
 def test_tensors_that_cannot_be_kept_change_nothing(act, store):
     ones = store.read(0, [0, 1])[0] + 1
     cache = played(2, [("attach", "a", [1, 2], [(ones, ones)] * 2), ("fork", "a", "b")], store=store)

@@ -8,6 +8,7 @@ import pytest
 from indexes import MANAGERS
 from nightly import NIGHTLY, by_day
 from test_engine import PROMPTS, assert_nothing_left, engine_of
+from test_manager import each_size
 from test_manager_faults import assert_all_can_be_had, busy_day
 from test_scheduler import run_step, submitted
 
@@ -46,7 +47,7 @@ BOOKKEEPING = "minikv/manager/", "minikv/serving/scheduler", "minikv/prefix/radi
 EVERY_INDEX = "minikv/manager/", "minikv/prefix/", "minikv/pools/"
 
 
-@pytest.mark.parametrize("page_size", [1, 2])
+@each_size
 @pytest.mark.parametrize("kind", MANAGERS)
 def test_the_manager_survives_ctrl_c_at_any_line(kind, page_size):
     for _ in range(2):  # what is imported in the first one is not run again
@@ -77,7 +78,7 @@ def share(cache):
     cache.detach("a")
 
 
-@pytest.mark.parametrize("page_size", [1, 2])
+@each_size
 def test_shared_pages_survive_ctrl_c_at_any_line(page_size):
     with ctrl_c_at_line(0, *SHARING) as lines:
         share(CopyOnWrite(24, page_size))

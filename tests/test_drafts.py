@@ -24,6 +24,11 @@ from minikv.serving import drafts
 # -- fewer steps ------------------------------------------------------------------------------------------------------
 
 
+def looked_at(chunks):
+    """The tokens behind which logits are wanted."""
+    return [token for chunk in chunks for token in list(chunk.tokens)[-chunk.num_logits :]]
+
+
 class CountsUp(CanaryModel):
     """Behind each token comes the next number, and behind `period - 1` comes 0: a text that repeats itself."""
 
@@ -33,8 +38,7 @@ class CountsUp(CanaryModel):
 
     def forward(self, chunks, store):
         super().forward(chunks, store)  # reads and writes the marks of every slot
-        looked_at = [token for chunk in chunks for token in list(chunk.tokens)[-chunk.num_logits :]]
-        return np.eye(self.vocab_size)[[(token + 1) % self.period for token in looked_at]]
+        return np.eye(self.vocab_size)[[(token + 1) % self.period for token in looked_at(chunks)]]
 
 
 def decoding(engine, prompt, new=9):
@@ -94,8 +98,7 @@ class LosesItsMind(CountsUp):
 
     def forward(self, chunks, store):
         logits = super().forward(chunks, store)
-        looked_at = [token for chunk in chunks for token in list(chunk.tokens)[-chunk.num_logits :]]
-        logits[[at for at, token in enumerate(looked_at) if token in self.lost]] = np.nan
+        logits[[token in self.lost for token in looked_at(chunks)]] = np.nan
         return logits
 
 

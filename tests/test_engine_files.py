@@ -2,10 +2,10 @@
 
 import importlib.util
 import json
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
+
+from project import python
 
 import minikv.engine
 
@@ -173,7 +173,7 @@ def test_each_file_runs_when_it_is_imported_alone_and_no_other_changes_it():
     if importlib.util.find_spec("torch") is None:
         names = [name for name in names if name not in TENSORS]
     uses = {name: textwrap.dedent(USES[name][0]) for name in names}
-    done = subprocess.run([sys.executable, "-c", CODE, json.dumps(uses)], capture_output=True, text=True, check=False)
+    done = python("-c", CODE, json.dumps(uses))
     assert not done.returncode, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert found == [[name, name in TENSORS, USES[name][1]] for name in names]

@@ -116,23 +116,21 @@ class ForgetsNamespaces(CacheManager):
         return super().start(tokens, spare=spare, limit=limit)
 
 
-def test_the_canary_knows_whose_a_slot_is():
+READ_WRONGLY = {
+    ForgetsNamespaces: "after another prefix",
+    ReadsOneSlotForAll: "slot .* is read for token",
+}
+
+
+@pytest.mark.parametrize("mistaken", READ_WRONGLY, ids=lambda mistaken: mistaken.__name__)
+def test_the_canary_reads_every_slot_and_knows_whose_it_is(mistaken):
     def every_workload():
         for seed in WORKLOADS:
             work = workload(seed)
-            serve(engine_for(work, "wide", canary_model, ForgetsNamespaces), work, Tally(), audit=lambda: None)
+            engine = engine_for(work, "wide", canary_model, mistaken)
+            serve(engine, work, Tally(), audit=lambda: None)
 
-    with pytest.raises(CanaryError, match="after another prefix"):
-        every_workload()
-
-
-def test_the_canary_reads_every_slot():
-    def every_workload():
-        for seed in WORKLOADS:
-            work = workload(seed)
-            serve(engine_for(work, "wide", canary_model, ReadsOneSlotForAll), work, Tally(), audit=lambda: None)
-
-    with pytest.raises(CanaryError, match=r"slot .* is read for token"):
+    with pytest.raises(CanaryError, match=READ_WRONGLY[mistaken]):
         every_workload()
 
 
@@ -166,6 +164,9 @@ class Llamas:
             manager.host.host = manager.store.in_host_memory(manager.host.cache.host_pages)
         return Margins(model, self)
 
+    def engine_for(self, work, kind, manager_type=CacheManager):
+        return engine_for(work, kind, lambda manager: self.model_for(manager, work), manager_type)
+
 
 class Margins:
     """A model that tells how near its two likeliest tokens were."""
@@ -196,7 +197,7 @@ def clear_workloads(llamas):
     while len(found) < CLEAR:
         work, seed = workload(seed), seed + 1
         llamas.narrowest = float("inf")
-        answers = serve(engine_for(work, "off", lambda m, w=work: llamas.model_for(m, w)), work, Tally())
+        answers = serve(llamas.engine_for(work, "off"), work, Tally())
         if llamas.narrowest > NARROW:
             found.append((work, answers))
     assert seed - WORKLOADS[0] < 1.5 * CLEAR, "most workloads are clear"
@@ -209,7 +210,7 @@ def test_greedy_tokens_are_the_same_in_every_way_over_every_index(llamas, clear_
     kinds = ("wide", "tight") if NIGHTLY else ("tight",)
     for index, kind in itertools.product(DESIGNS, kinds):
         for work, expected in clear_workloads[:: EVERY[index]]:
-            engine = engine_for(replace(work, index=index), kind, lambda m, w=work: llamas.model_for(m, w))
+            engine = llamas.engine_for(replace(work, index=index), kind)
             for shuffle in (None, random.Random(work.seed)):
                 answers = serve(engine, work, tallies[index], shuffle)
                 assert answers == expected, f"{index}, workload {work.seed}, {kind}, {'warm' if shuffle else 'cold'}"
@@ -243,7 +244,7 @@ def test_a_layer_of_a_load_that_fails_to_arrive_changes_no_token(llamas, clear_w
     monkeypatch.setattr(Crossing, "arrive", noted)
     monkeypatch.setattr(llamas.torch.Tensor, "index_copy_", unlucky)
     for work, expected in clear_workloads[:: EVERY["tiered"]]:
-        engine = engine_for(replace(work, index="tiered"), "tight", lambda m, w=work: llamas.model_for(m, w))
+        engine = llamas.engine_for(replace(work, index="tiered"), "tight")
         step = engine.step
 
         def tried(step=step):
@@ -272,7 +273,7 @@ def test_a_draft_changes_no_greedy_token(llamas, clear_workloads):
     tally, lookup = Tally(), Counts(length=1, most=3)
     for work, expected in clear_workloads[:15]:
         for kind in ("wide", "tight"):
-            engine = engine_for(work, kind, lambda m, w=work: llamas.model_for(m, w))
+            engine = llamas.engine_for(work, kind)
             engine.drafts = lookup
             assert serve(engine, work, tally, random.Random(work.seed)) == expected, f"workload {work.seed}, {kind}"
             assert_nothing_leaked(engine.manager)
@@ -284,7 +285,7 @@ def test_real_attention_would_notice_one_wrong_slot(llamas, clear_workloads):
     """With one slot in place of all the cached ones, tokens change: the comparison above can fail."""
     changed = 0
     for work, expected in clear_workloads[:25]:
-        engine = engine_for(work, "wide", lambda m, w=work: llamas.model_for(m, w), ReadsOneSlotForAll)
+        engine = llamas.engine_for(work, "wide", ReadsOneSlotForAll)
         changed += serve(engine, work, Tally(), audit=lambda: None) != expected
     assert changed > 12
 

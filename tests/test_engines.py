@@ -7,7 +7,7 @@ from dataclasses import replace
 import engines
 import pytest
 from chapters import NOTEBOOKS, load, markdown
-from project import ROOT, write
+from project import text_of, write
 from refusals import said
 
 from minikv.course.pieces.piece import all_pieces
@@ -132,5 +132,5 @@ def test_every_piece_says_where_it_runs():
     assert asset("where_it_runs.json").read_text("utf-8") == engines.places()
     for piece in all_pieces():
         place = re.match(r"The package's version: (\S+), line (\d+)\. \S", piece.places)
-        lines = (ROOT / place[1]).read_text("utf-8").splitlines()
+        lines = text_of(place[1]).splitlines()
         assert lines[int(place[2]) - 1].startswith(f"def {piece.name}(")

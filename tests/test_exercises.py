@@ -41,7 +41,7 @@ TO_FIX = {10}  # chapters in which the bug is to be fixed, in one line
 
 @pytest.fixture(autouse=True)
 def record(tmp_path, monkeypatch):
-    monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / "somewhere" / "progress.json"))
+    monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / "somewhere/progress.json"))
 
 
 # -- the chapters ----------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def test_relative_links_of_a_page_lead_somewhere():
 def test_what_is_run_to_check_a_change_is_the_command_of_the_readme():
     assert re.findall("^make.*", text_of(".ci/run"), re.M) == ["make test"]
     assert re.search(r"^make test\b", README, re.M)
-    assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+    assert (ROOT / ".ci/run").stat().st_mode & 0o111
 
 
 BARE = {  # what no page, no workflow and no rule of the Makefile may say

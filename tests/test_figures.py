@@ -10,7 +10,8 @@ from project import ROOT
 
 from minikv.measure.results import Measured
 
-SCRIPTS = [path for path in sorted((ROOT / "assets").rglob("*.py")) if "__main__" in path.read_text("utf-8")]
+FILES = sorted(ROOT.glob("assets/**/*.py"))
+SCRIPTS = [path for path in FILES if "__main__" in path.read_text("utf-8")]
 
 
 def run(script, monkeypatch, *arguments):
@@ -45,12 +46,13 @@ def test_figures_are_printed_and_kept_in_the_file_that_save_names(tmp_path, monk
 
 def test_by_default_figures_go_beside_the_scripts_and_not_into_an_installed_package(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert command_line("Measures.", "growth.json").parse_args([]).save == str(ROOT / "assets" / "growth.json")
+    found = command_line("Measures.", "growth.json").parse_args([])
+    assert found.save == str(ROOT / "assets/growth.json")
     assert command_line("Measures.").parse_args([]).save is None
 
 
 def test_a_place_that_takes_no_figures_is_said_before_anything_is_measured(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["growth.py", "--save", str(tmp_path / "no" / "growth.json")])
+    monkeypatch.setattr(sys, "argv", ["growth.py", "--save", str(tmp_path / "no/growth.json")])
     with pytest.raises(SystemExit, match=r"^2$"):
         measure_into("growth", "Measures nothing.", lambda tick: pytest.fail("measured"))
     assert "argument --save: cannot save the figures: [Errno 2] Its folder does not exist: " in capsys.readouterr().err

@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from test_cli import told
 
-from minikv import cli
 from minikv.prefix import BY_POLICY, INDEXES, index_named
 
 LINE = {"timestamp": 0, "input_length": 900, "output_length": 20}
@@ -38,5 +38,5 @@ def test_replay_takes_an_index_and_its_policy(options, hits, tmp_path, capsys):
     """Of three prompts two fit; the first is used twice, so it stays under lfu and goes under fifo."""
     trace = tmp_path / "day.jsonl"
     trace.write_text("\n".join(json.dumps(LINE | {"hash_ids": [block]}) for block in (1, 1, 2, 3, 1)))
-    assert cli.main(["replay", str(trace), "--json", "--index", *options]) == 0
-    assert json.loads(capsys.readouterr().out)["hits"] == hits
+    out = told(capsys, "replay", trace, "--json", "--index", *options).out
+    assert json.loads(out)["hits"] == hits

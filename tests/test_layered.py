@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llamas import llama
 from nightly import by_day
+from test_manager import computed
 
 from minikv import (
     Canary,
@@ -149,16 +150,14 @@ def test_a_state_of_a_step_that_failed_is_never_found():
 
 def test_a_state_that_only_a_duplicate_had_is_not_found_after_it_went():
     manager = LayeredManager(StatePool(64, 4), step=2)
-    twins = [manager.start([1, 2, 3]) for _ in range(2)]
+    twins = [computed(manager, [1, 2, 3], 2) for _ in range(2)]
     for twin in twins:
-        manager.advance(twin, 2)
         manager.advance(twin, 1)
     for twin in twins:
         manager.finish(twin)
         manager.check()
     for first in range(7, 10):
-        other = manager.start([first, 2, 3])
-        manager.advance(other, 2)
+        other = computed(manager, [first, 2, 3], 2)
         manager.advance(other)
         manager.finish(other)
         manager.check()

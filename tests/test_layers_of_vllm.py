@@ -8,11 +8,11 @@ states that its mask keeps. Chunks: start, end, the most tokens at once, the jun
 import json
 
 import pytest
-from project import ROOT
+from project import text_of
 
 from minikv.engine.ch15_layers import Group, checkpoints, chunks, common_hit, grid, longest, needs
 
-FOUND = json.loads((ROOT / "tests" / "golden" / "layers_of_vllm.json").read_text("utf-8"))
+FOUND = json.loads(text_of("tests/golden/layers_of_vllm.json"))
 
 
 @pytest.mark.parametrize("mix", FOUND["hits"])

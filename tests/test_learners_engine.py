@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from test_museum_hash import pool_with, serve
 
 from minikv import (
     CacheManager,
@@ -206,9 +207,8 @@ def test_a_request_that_is_over_cannot_end_again_and_one_without_room_holds_noth
 
 def test_a_request_that_finds_no_room_keeps_none_of_the_blocks_that_it_hit():
     """Four pages, two of them cached, one in use: a prompt with two hits needs two more, and one is free."""
-    world = reference_world(find_piece("10.3"))
-    pool = world["BlockPool"](4)
-    pool.give_back(world["open_request"](pool, [1, 2, 3, 4], 2)[0])
+    pool, world = pool_with(None, 4)
+    serve(world, pool, [1, 2, 3, 4])
     pool.take(1)
     with pytest.raises(MemoryError):
         world["open_request"](pool, [1, 2, 3, 4, 5, 6, 7], 2)

@@ -1,8 +1,8 @@
 """The lives of a request in a race: all contenders hit the same tokens, and nothing leaks."""
 
 import contextlib
-import dataclasses
 from array import array
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -21,13 +21,14 @@ from minikv.tokens import pack
 PROMPT = st.lists(st.integers(0, 1), min_size=1, max_size=8)
 ROOM = 256
 FEW = settings(max_examples=20)
+published_or_not = pytest.mark.parametrize("publish", [False, True])
 
 
 def hits_of(workload, capacity, publish):
     return {contender.name: run_lap(contender, workload, capacity, publish).hits for contender in CONTENDERS}
 
 
-@pytest.mark.parametrize("publish", [False, True])
+@published_or_not
 @pytest.mark.parametrize("name", ["W1", "W4", "W5"])
 def test_all_contenders_hit_the_same_tokens(name, publish):
     """With room for all, the textbook tree and ours are the same cache; pages of 16 hit less, by less than a page."""
@@ -38,7 +39,7 @@ def test_all_contenders_hit_the_same_tokens(name, publish):
             assert ours - 16 < own <= ours if "pages of 16" in name else own == ours
 
 
-@pytest.mark.parametrize("publish", [False, True])
+@published_or_not
 def test_the_bare_index_evicts_what_the_manager_evicts(publish):
     """The textbook tree, which never joins nodes, evicts in smaller pieces, so its hits are only nearly the same."""
     hits = hits_of(WORKLOADS["W1"](64), 30_000, publish)
@@ -67,6 +68,7 @@ LIVES = [
     (manager_life, RadixCache, 1), (manager_life, RadixCache, 2), (index_life, RadixCache, 1),
     (index_life, RadixCache, 2), (index_life, textbook, 1), (index_life, five_verbs, 1),
 ]  # fmt: skip
+each_life = pytest.mark.parametrize(("make", "index", "page_size"), LIVES)
 
 
 def prepared(life, prompt, answer):
@@ -75,7 +77,7 @@ def prepared(life, prompt, answer):
     return life.prepare(Exchange(pack(prompt), pack(answer), pack(prompt) + answer), list if is_bare else pack)
 
 
-@pytest.mark.parametrize(("make", "index", "page_size"), LIVES)
+@each_life
 def test_one_token_is_left_to_compute(make, index, page_size):
     """The prompt is cached whole; still its last token, and with pages of 2 its last page, is computed again."""
     life = make(index, page_size, publish=True)
@@ -83,7 +85,7 @@ def test_one_token_is_left_to_compute(make, index, page_size):
     assert (first[1], second[1]) == (0, 4 - page_size)
 
 
-@pytest.mark.parametrize(("make", "index", "page_size"), LIVES)
+@each_life
 @FEW
 @given(st.lists(st.tuples(PROMPT, PROMPT), min_size=1, max_size=8), st.booleans())
 def test_nothing_leaks(make, index, page_size, pairs, publish):
@@ -106,7 +108,7 @@ class Nothing:
     """Caches nothing, and so has nothing to evict."""
 
     def match_prefix(self, tokens):
-        return dataclasses.make_dataclass("Found", ["length", "slots", "handle"])(0, [], None)
+        return SimpleNamespace(length=0, slots=[], handle=None)
 
     def lock(self, handle):
         """Nothing to hold."""
@@ -114,13 +116,13 @@ class Nothing:
     unlock = lock
 
     def insert(self, tokens, slots):
-        return dataclasses.make_dataclass("Done", ["prefix_length", "length", "handle"])(0, 0, None)
+        return SimpleNamespace(prefix_length=0, length=0, handle=None)
 
     def evict(self, num_tokens):
         return []
 
 
-@pytest.mark.parametrize("publish", [False, True])
+@published_or_not
 def test_an_index_that_keeps_nothing_gets_its_slots_back(publish):
     lap = run_lap(Contender("nothing", Nothing), WORKLOADS["W3"](30), 8 * 1066, publish)
     assert lap.hits == [0] * 30

@@ -54,6 +54,9 @@ def pair(request, tmp_path_factory):
     return written(request.param, folder, seed), Llama.from_folder(folder)
 
 
+each_page_size = pytest.mark.parametrize("page_size", [1, 2, 16])
+
+
 def prompt(seed, length=LENGTH):
     return random.Random(seed).choices(range(SIZES["vocab_size"]), k=length)
 
@@ -69,7 +72,7 @@ def assert_same(ours, theirs):
     assert ours.argmax(-1).equal(theirs.argmax(-1))
 
 
-@pytest.mark.parametrize("page_size", [1, 2, 16])
+@each_page_size
 def test_prefill_gives_the_logits_of_every_position(pair, page_size):
     theirs, ours = pair
     tokens, slots = prompt(1), scattered(LENGTH, page_size)
@@ -77,7 +80,7 @@ def test_prefill_gives_the_logits_of_every_position(pair, page_size):
     assert_same(got, logits_of(theirs, tokens))
 
 
-@pytest.mark.parametrize("page_size", [1, 2, 16])
+@each_page_size
 def test_a_prompt_may_be_computed_in_any_pieces(pair, page_size):
     theirs, ours = pair
     tokens, slots, store = prompt(2), scattered(LENGTH, page_size, seed=2), store_for(ours, page_size=page_size)
@@ -86,7 +89,7 @@ def test_a_prompt_may_be_computed_in_any_pieces(pair, page_size):
     assert_same(torch.cat(got), logits_of(theirs, tokens))
 
 
-@pytest.mark.parametrize("page_size", [1, 2, 16])
+@each_page_size
 def test_greedy_decoding_says_the_same(pair, page_size):
     theirs, ours = pair
     tokens, slots, store = prompt(3, 12), scattered(32, page_size, seed=3), store_for(ours, page_size=page_size)
@@ -124,16 +127,14 @@ def test_prefill_chunks_and_decoding_of_many_sequences_share_a_step(pair):
 def test_what_several_requests_share_is_read_once_and_nothing_changes(pair):
     """Prefixes nested in each other, decoding and prefill in one step: all of it as if each were alone."""
     theirs, ours = pair
-    trunk, slots = prompt(20, 60), scattered(256, seed=4)
-    store, spare = store_for(ours), slots[100:]
+    whole, slots = [*prompt(20, 60), *prompt(21, 40)], scattered(256, seed=4)
+    store, spare, starts = store_for(ours), slots[100:], [60, 100] * 4
     sequences, rows = [], []
-    for i in range(8):
-        shared, own = (100 if i % 2 else 60), prompt(40 + i, 1 + i % 3)
-        sequences.append([*trunk, *prompt(21, 40)][:shared] + own)
+    for i, shared in enumerate(starts):
+        own = prompt(40 + i, 1 + i % 3)
+        sequences.append(whole[:shared] + own)
         rows.append([*slots[:shared], *(spare.pop() for _ in own)])
-    whole = [*trunk, *prompt(21, 40)]
     ours.forward([Chunk(whole, 0, slots[:100])], store)
-    starts = [100 if i % 2 else 60 for i in range(8)]
     chunks = [Chunk(tokens[at:], at, row) for tokens, row, at in zip(sequences, rows, starts)]
     batch = Batch(chunks, SIZES["vocab_size"], torch.zeros(1))
     assert len(batch.parts) - batch.num_own > 1

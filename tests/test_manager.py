@@ -16,6 +16,8 @@ from minikv import CacheManager, OutOfPages, RadixCache, TieredCache
 from minikv.prefix import INDEXES, index_named
 from minikv.traffic.replay import GrowingPool
 
+each_size = pytest.mark.parametrize("page_size", [1, 2])
+
 
 def computed(manager, tokens, count=None, **options):
     """A request of which so many tokens, or all, are computed."""

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 from indexes import MANAGERS
-from test_manager import computed, ran
+from test_manager import computed, each_size, ran
 
 from minikv import CacheManager, FreeListPool, OutOfPages
 
@@ -68,7 +68,7 @@ def assert_all_can_be_had(manager):
     assert free * manager.page_size + manager.cache.total_size == manager.num_pages * manager.page_size
 
 
-@pytest.mark.parametrize("page_size", [1, 2])
+@each_size
 @pytest.mark.parametrize("kind", MANAGERS)
 def test_whichever_call_fails_nothing_leaks(kind, page_size):
     """The k-th call of the pool or the cache fails, for every k: what then runs can be aborted, and all is there."""

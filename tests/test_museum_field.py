@@ -3,13 +3,12 @@
 Those that hashed blocks had are in test_museum_hash.py. Which bug has which test is told by seed_field.toml.
 """
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
-from museum import law_by_law
+from digits import put
+from museum import law_by_law, with_windows, without
+from project import python
+from test_manager import computed, ran
 from test_manager_mutants import DoubleReleaseOnAbort, DuplicatesFreedRowKept
 
 from minikv import (
@@ -33,12 +32,9 @@ from minikv.prefix.windows import Windows
 def the_last_unlock_is_allowed(make):
     """mini-sglang#44: an assertion wants a lock to be left after the unlock, so the one that frees always fails."""
     cache = make()
-    match = cache.insert([1, 2, 3], range(3))
+    match = put(cache, b"123")
     cache.lock(match)
-    try:
-        cache.unlock(match)
-    except AssertionError:
-        pytest.fail("the last lock cannot be given back")
+    cache.unlock(match)  # where the assertion of the original fails
     assert (cache.evictable_size, cache.protected_size) == (3, 0)
 
 
@@ -54,8 +50,8 @@ class WantsALockLeft(RadixCache):
 def a_match_ends_where_it_found_the_last_token(make):
     """mini-sglang#46: a loop reuses the variable of the walk, so the handle of a match is that of the root."""
     cache = make()
-    cache.insert([1, 2, 3], range(3))
-    cache.lock(cache.match_prefix([1, 2, 3]).handle)
+    put(cache, b"123")
+    cache.lock(cache.match_prefix(b"123").handle)
     assert cache.evict(3).tolist() == []
 
 
@@ -69,8 +65,7 @@ class HandsOutTheRoot(RadixCache):
 def a_lock_holds_the_last_node_too(make):
     """mini-sglang#52: the loop goes to the parent first, so the node at the end of the prefix is never locked."""
     cache = make()
-    cache.insert([1, 2], range(2))
-    cache.lock(cache.insert([1, 2, 3], range(3)))
+    cache.lock(put(cache, b"12", b"123"))
     assert cache.evict(3).tolist() == []
 
 
@@ -96,12 +91,9 @@ def two_that_compute_the_same_read_the_same_pages(make):
 def room_is_counted_in_one_unit(make):
     """mini-sglang#80: eviction counts tokens and the allocator pages, so too little is evicted."""
     manager = make(4, page_size=4, prefix_cache=RadixCache(4, evict_by="page"))
-    with manager.request(range(16)) as sequence:
-        manager.advance(sequence)
-    try:
+    ran(manager, range(16))
+    with without(OutOfPages):
         assert len(manager.start(range(100, 108)).pages) == 2
-    except OutOfPages:
-        pytest.fail("there was room for it")
 
 
 class EvictsPagesForTokens(CacheManager):
@@ -112,20 +104,15 @@ class EvictsPagesForTokens(CacheManager):
 def a_request_gives_each_page_back_once(make):
     """sglang#12224: two ways out of a request, and each of them freed its last slot."""
     manager = make(8)
-    sequence = manager.start([1, 2, 3])
-    manager.advance(sequence)
-    try:
-        manager.abort(sequence)
-    except ValueError:
-        pytest.fail("a page was freed twice")
+    with without(ValueError):
+        manager.abort(computed(manager, [1, 2, 3]))
     assert manager.pool.num_free == 8
 
 
 def a_request_ends_once(make):
     """mini-sglang: a second finish frees the first one's pages, which the cache has by now: 8 free, and 3 cached."""
     manager = make(8)
-    sequence = manager.start([1, 2, 3])
-    manager.advance(sequence)
+    sequence = computed(manager, [1, 2, 3])
     manager.finish(sequence)
     with pytest.raises(ValueError, match="it has already finished"):
         manager.finish(sequence)
@@ -144,9 +131,7 @@ class FreesItsRowAgain(CacheManager):
 def a_page_that_is_free_goes_before_one_that_is_cached(make):
     """vllm#42656, in a manager: pages without content waited behind cached ones, which were evicted first."""
     manager = make(4, page_size=2, prefix_cache=HashBlockCache(2))
-    for prompt in ([1, 2, 3, 4], *([token] for token in range(8))):
-        with manager.request(prompt) as sequence:
-            manager.advance(sequence)
+    ran(manager, [1, 2, 3, 4], *([token] for token in range(8)))
     assert manager.cache.match_prefix([1, 2, 3, 4]).length == 4
 
 
@@ -167,15 +152,20 @@ def pages_come_back_in_the_order_in_which_they_went(make):
 # -- what is found ----------------------------------------------------------------------------------------------------
 
 
+def hits(manager, *prompts):
+    """How many tokens each request finds; they are computed and finish one after the other."""
+    found = []
+    for prompt in prompts:
+        with manager.request(prompt) as sequence:
+            found.append(sequence.cached_length)
+            manager.advance(sequence)
+    return found
+
+
 def asking_again_finds_as_much(make):
     """vllm#32802: each round of agreeing on a length drops the last block once more, until nothing is left."""
     manager = make(WindowedPool(16, 16), window=2)
-    found = []
-    for _ in range(3):
-        with manager.request(range(8)) as sequence:
-            found.append(sequence.cached_length)
-            manager.advance(sequence)
-    assert found == [0, 7, 7]
+    assert hits(manager, *[range(8)] * 3) == [0, 7, 7]
 
 
 class DropsInEachRound(WindowedManager):
@@ -190,10 +180,7 @@ class DropsInEachRound(WindowedManager):
 def a_prompt_that_parts_in_its_last_page_hits_up_to_there(make):
     """vllm#57610: only what an equal prompt would need is kept, so one that differs at its end finds nothing."""
     manager = make(WindowedPool(16, 16), window=4, page_size=4)
-    for prompt, cached in ((range(12), 0), ([*range(11), 99], 8)):
-        with manager.request(prompt) as sequence:
-            assert sequence.cached_length == cached
-            manager.advance(sequence)
+    assert hits(manager, range(12), [*range(11), 99]) == [0, 8]
 
 
 class KeepsTheLastWindowAlone(WindowedManager):
@@ -208,8 +195,7 @@ class KeepsTheLastWindowAlone(WindowedManager):
 def what_counts_as_evictable_can_be_freed(make):
     """sglang#34870: the frontier of the windows counted N tokens, the tree N - 1, and a slot was lost between them."""
     manager = make(WindowedPool(16, 16), window=2)
-    with manager.request(range(8)) as sequence:
-        manager.advance(sequence)
+    ran(manager, range(8))
     in_use = manager.num_window_pages - manager.pool.windows.num_free
     assert manager.cache.window_evictable_size == in_use
 
@@ -221,12 +207,8 @@ class CountsOneTokenMore(WindowedManager):
 
 def the_last_page_keeps_its_window(make):
     """sglang#29860: with pages longer than the window, the window of the last leaf was freed before it was cached."""
-    manager, found = make(WindowedPool(16, 16), window=2, page_size=4), []
-    for _ in range(2):
-        with manager.request(range(9)) as sequence:
-            found.append(sequence.cached_length)
-            manager.advance(sequence)
-    assert found == [0, 8]
+    manager = make(WindowedPool(16, 16), window=2, page_size=4)
+    assert hits(manager, *[range(9)] * 2) == [0, 8]
 
 
 class FreesUpToTheWindow(WindowedManager):
@@ -241,7 +223,7 @@ class FreesUpToTheWindow(WindowedManager):
 def what_loses_its_last_window_loses_its_pages(make):
     """sglang#35515: the last window of a branch may go first; its pages stay, and no match finds them again."""
     cache = make(window=2)
-    cache.insert(range(5), range(5))
+    put(cache, b"12345")
     freed = cache.evict(0, window_tokens=5)
     assert (len(freed), cache.total_size) == (5, 0)
 
@@ -251,20 +233,12 @@ class AnyMayGo(Windows):
         return state.num_free
 
 
-class TakesAnyWindow(SlidingWindowCache):
-    def _clear(self):
-        super()._clear()
-        self.windows = AnyMayGo(self.window, self.page_size)
-
-
 def less_than_a_page_is_no_error(make):
     """sglang#10637: a prompt shorter than a page is an empty key, and its first page is looked up."""
     cache = make(4)
-    try:
+    with without(IndexError):
         found = [cache.match_prefix(prompt).length for prompt in ([], [1], [1, 2, 3])]
         stored = cache.insert([1, 2], [0]).length
-    except IndexError:
-        pytest.fail("an IndexError")
     assert (found, stored, cache.total_size) == ([0, 0, 0], 0, 0)
 
 
@@ -277,10 +251,8 @@ class AsksTheFirstPage(RadixCache):
 
 def nothing_found_is_an_empty_row(make):
     """mini-sglang: the indices of an empty match are a list of no tensors, which cannot be put together."""
-    try:
+    with without(ValueError):
         match = make().match_prefix([1, 2])
-    except ValueError:
-        pytest.fail("there was nothing to put together")
     assert (match.pages.tolist(), match.slots.tolist()) == ([], [])
 
 
@@ -297,7 +269,7 @@ class PutsPartsTogether(RadixCache):
 def eviction_stops_at_what_was_asked_for(make):
     """sglang#4987: the loop never counted what it had evicted, and took everything."""
     cache = make(evict_by="page")
-    cache.insert(range(6), range(6))
+    put(cache, b"123456")
     assert len(cache.evict(2)) == 2
 
 
@@ -313,12 +285,10 @@ def several_parts_go_from_the_end_of_the_last(queue):
     """vllm#48489: to reverse several groups as one list does not reverse each of them."""
     cache = HashBlockCache()
     cache._queue = queue()
-    cache.insert([1, 2, 3], range(3))
-    cache.insert([1, 9], [0, 9])
-    cache.insert([1, 9, 8], [0, 9, 8])
-    cache.match_prefix([1, 2, 3])
-    cache.match_prefix([1, 9, 8])
-    assert [cache.evict(1).tolist() for _ in range(5)] == [[2], [1], [8], [9], [0]]
+    put(cache, b"123", b"19", b"198")
+    cache.match_prefix(b"123")
+    cache.match_prefix(b"198")
+    assert [cache.evict(1).tolist() for _ in range(5)] == [[123], [12], [198], [19], [1]]
 
 
 class ReversesTheWhole(LeastRecentlyUsed):
@@ -334,16 +304,17 @@ def another_process_has_the_same_keys(seed):
     script = f"from minikv import HashBlockCache as C; print(C(2, seed={seed}).insert([1, 2], [0]).node.key.hex())"
     keys = set()
     for start in "12":
-        env = {**os.environ, "PYTHONHASHSEED": start}
-        keys.add(subprocess.run([sys.executable, "-c", script], env=env, check=True, capture_output=True).stdout)
+        done = python("-c", script, PYTHONHASHSEED=start)
+        done.check_returncode()
+        keys.add(done.stdout)
     assert len(keys) == 1
 
 
 def names_do_not_run_together(keys):
     """sglang#24638: the name of a tenant and that of an adapter were put behind each other as texts."""
     cache = HashBlockCache()
-    cache.insert([1, 2], [0, 1], namespace=keys(salt="team", lora="7"))
-    assert cache.match_prefix([1, 2], namespace=keys(salt="team7", lora="")).length == 0
+    put(cache, b"12", namespace=keys(salt="team", lora="7"))
+    assert cache.match_prefix(b"12", namespace=keys(salt="team7", lora="")).length == 0
 
 
 def one_text(salt, lora):
@@ -353,8 +324,8 @@ def one_text(salt, lora):
 def an_image_is_known_by_all_of_its_hash(keys):
     """LMCache#4783: the hash of an image was cut to 16 bits, and two of 65,536 images were one."""
     cache = HashBlockCache()
-    cache.insert([1, 2], [0, 1], namespace=keys(image="77aa0000cat"))
-    assert cache.match_prefix([1, 2], namespace=keys(image="77aa1111dog")).length == 0
+    put(cache, b"12", namespace=keys(image="77aa0000cat"))
+    assert cache.match_prefix(b"12", namespace=keys(image="77aa1111dog")).length == 0
 
 
 def sixteen_bits(image):
@@ -397,7 +368,7 @@ MUSEUM = {
     a_prompt_that_parts_in_its_last_page_hits_up_to_there: (WindowedManager, KeepsTheLastWindowAlone),
     what_counts_as_evictable_can_be_freed: (WindowedManager, CountsOneTokenMore),
     the_last_page_keeps_its_window: (WindowedManager, FreesUpToTheWindow),
-    what_loses_its_last_window_loses_its_pages: (SlidingWindowCache, TakesAnyWindow),
+    what_loses_its_last_window_loses_its_pages: (SlidingWindowCache, with_windows(AnyMayGo)),
     less_than_a_page_is_no_error: (RadixCache, AsksTheFirstPage),
     nothing_found_is_an_empty_row: (RadixCache, PutsPartsTogether),
     eviction_stops_at_what_was_asked_for: (RadixCache, NeverCounts),

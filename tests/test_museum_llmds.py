@@ -5,6 +5,7 @@ The numbers are those under which the bugs were found; L10 is none. The pool's a
 
 import numpy as np
 import pytest
+from museum import law_by_law, without
 
 from minikv import CopyOnWrite, FreeListPool, OutOfPages
 from minikv.copy_on_write.shared_sequences import KnownPages
@@ -74,10 +75,18 @@ class Unforgetting(KnownPages):
         pass
 
 
-class KeepsTheMap(CopyOnWrite):
-    def __init__(self, *given, **options):
-        super().__init__(*given, **options)
-        self._known = Unforgetting(self.page_size)
+def known_by(pages):
+    """Sequences whose pages are known in this way."""
+
+    class Known(CopyOnWrite):
+        def __init__(self, *given, **options):
+            super().__init__(*given, **options)
+            self._known = pages(self.page_size)
+
+    return Known
+
+
+KeepsTheMap = known_by(Unforgetting)
 
 
 def a_prefix_is_known_by_all_its_tokens(make):
@@ -94,12 +103,6 @@ class NamedByAHundred(KnownPages):
     def keys_of(self, tokens, key=b""):
         for end in range(self.page_size, len(tokens) + 1, self.page_size):
             yield ",".join(map(str, tokens[: min(end, 100)])).encode() + bytes([end])
-
-
-class HashesAHundred(CopyOnWrite):
-    def __init__(self, *given, **options):
-        super().__init__(*given, **options)
-        self._known = NamedByAHundred(self.page_size)
 
 
 def what_is_not_declared_is_private(make):
@@ -120,7 +123,8 @@ def values_need_not_be_compared(make):
     cache = make(8, 2)
     values = [np.array([1.0, 2.0]), np.array([3.0, 4.0])]
     cache.attach("a", [1, 2], values)
-    assert cache.attach("b", [1, 2], values) == 2
+    with without(ValueError):  # that of numpy
+        assert cache.attach("b", [1, 2], values) == 2
     assert np.array_equal(cache.get("b"), values)
 
 
@@ -321,7 +325,7 @@ MUSEUM = {
     what_is_gone_is_not_shared: KeepsTheMap,
     a_freed_page_is_found_by_nobody: KeepsTheMap,
     the_map_ends_with_the_sequences: KeepsTheMap,
-    a_prefix_is_known_by_all_its_tokens: HashesAHundred,
+    a_prefix_is_known_by_all_its_tokens: known_by(NamedByAHundred),
     what_is_not_declared_is_private: RoundsUp,
     values_need_not_be_compared: ComparesValues,
     the_last_one_keeps_the_page: FlagsForever,
@@ -337,14 +341,6 @@ MUSEUM = {
 }
 
 
-@pytest.mark.parametrize("law", MUSEUM, ids=lambda law: law.__name__)
-def test_ours_holds(law):
-    law(FreeListPool if MUSEUM[law] is SeedPool else CopyOnWrite)
-
-
-@pytest.mark.parametrize("law", MUSEUM, ids=lambda law: law.__name__)
-def test_the_original_does_not(law):
-    """By what the law says; where values are compared, by the error that numpy raises."""
-    errors = (ValueError,) if MUSEUM[law] is ComparesValues else ()
-    with pytest.raises((AssertionError, pytest.fail.Exception, *errors)):
-        law(MUSEUM[law])
+test_ours_holds, test_the_original_does_not = law_by_law(
+    {law: (FreeListPool if made is SeedPool else CopyOnWrite, made) for law, made in MUSEUM.items()}
+)

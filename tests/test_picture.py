@@ -4,14 +4,13 @@ import base64
 import importlib
 import io
 import json
-import os
-import subprocess
 import sys
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from project import python
 from reels import frames_of, needs_graphviz, words_in
 from test_draw import a_cache
 
@@ -106,10 +105,9 @@ print(len(node_places(((60, 30), (60, 30)), (None, 0))[0]), wasmtime.Engine.__na
 def test_graphviz_is_compiled_once_for_all_processes_or_where_no_cache_can_be(tmp_path):
     (tmp_path / "a_file").touch()
     for cache in (tmp_path / "cache", tmp_path / "a_file"):
-        environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
-        said = subprocess.run([sys.executable, "-c", COMPILING], capture_output=True, text=True, env=environment)
+        said = python("-c", COMPILING, XDG_CACHE_HOME=str(cache))
         assert (said.stdout, said.stderr) == ("2 Engine\n", "")
-    assert any(path.stat().st_size > 1_000_000 for path in (tmp_path / "cache" / "wasmtime").rglob("*"))
+    assert any(path.stat().st_size > 1_000_000 for path in (tmp_path / "cache/wasmtime").rglob("*"))
 
 
 @needs_graphviz

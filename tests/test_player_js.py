@@ -106,9 +106,10 @@ AT_STEP = """(step) => {
 }"""
 BY_DAY = (1280, False), (390, True)
 SCREENS = by_day([*BY_DAY, (1280, True), (390, False)], lambda screen: screen in BY_DAY)
+each_screen = pytest.mark.parametrize(("width", "dark"), SCREENS)
 
 
-@pytest.mark.parametrize(("width", "dark"), SCREENS)
+@each_screen
 def test_each_step_says_what_it_is_and_nothing_jumps_or_sticks_out(saved, film, width, dark):
     page, tops = saved(width=width, dark=dark), set()
     for i, frame in enumerate(film):
@@ -302,7 +303,7 @@ def test_a_ring_stands_around_its_node(saved):
     assert ring == [box[0] - 6, box[1] - 6, box[2] + 12, box[3] + 12]
 
 
-@pytest.mark.parametrize(("width", "dark"), SCREENS)
+@each_screen
 def test_a_film_opens_faintly_with_play_above_it_and_axe_finds_nothing_serious(saved, width, dark):
     page = saved(width=width, dark=dark)
     play, beside, scene = map(page.locator, ("[data-testid=play]", "[data-testid=next]", ".minikv-scene"))

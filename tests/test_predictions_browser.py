@@ -85,7 +85,7 @@ class Room:
     """A notebook with two predictions, after Run All."""
 
     def __init__(self, lab, page):
-        self.page, self.path = page, lab.root / "notebooks" / "played.ipynb"
+        self.page, self.path = page, lab.root / "notebooks/played.ipynb"
 
     def cell(self, at):
         return self.page.locator(".jp-CodeCell").nth(at)

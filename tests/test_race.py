@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from refusals import said
+from test_lives import published_or_not
 
 from minikv import RadixCache
 from minikv.measure import race
@@ -31,7 +32,7 @@ def test_what_cannot_race_is_named(arguments, words):
     assert said(race, *arguments).startswith(words)
 
 
-@pytest.mark.parametrize("publish", [False, True])
+@published_or_not
 @pytest.mark.parametrize(("name", "capacity"), [("W1", 30_000), ("W4", 20_000), ("W5", 100_000)])
 def test_the_limit_does_all_that_the_radix_tree_did(name, capacity, publish):
     """It finds each hit token in an edge that an earlier request has kept, and keeps all tokens that are new."""
@@ -160,7 +161,7 @@ class SeesInserts(RadixCache):
         return super().insert(tokens, pages, **options)
 
 
-@pytest.mark.parametrize("publish", [False, True])
+@published_or_not
 @pytest.mark.parametrize("page_size", [1, 16])
 def test_a_bare_index_is_given_what_follows_the_lock_only_if_it_says_so(page_size, publish):
     """Both ways it holds the same, in the same order of eviction; a subclass's own `insert` is called."""

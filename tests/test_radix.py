@@ -77,12 +77,6 @@ def test_a_handle_whose_end_was_trimmed_is_stale_whatever_was_cached_in_its_plac
     assert refused == ["LockError: cannot lock the handle of length 3 (node 1): its end was evicted"] * 2
 
 
-def test_by_pages_no_page_more_goes_than_is_asked_for():
-    cache = RadixCache(evict_by="page")
-    put(cache, b"12", b"345")
-    assert [len(cache.evict(size)) for size in (3, 9)] == [3, 2]
-
-
 def test_trimming_a_long_leaf_page_by_page_copies_little(monkeypatch):
     cache, length, copied = RadixCache(evict_by="page"), 20_000, []
     cache.insert(range(length), range(length))

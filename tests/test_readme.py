@@ -84,14 +84,14 @@ def test_the_race_shows_what_is_computed_today_frame_by_frame(monkeypatch):
     step = 1 if NIGHTLY else 37
     monkeypatch.setattr(pictures, "PACE", step * pictures.PACE)
     again = Image.open(io.BytesIO(pictures.gif_of_race()))
-    stored = Image.open(ROOT / "assets" / "readme" / "chat.gif")
+    stored = Image.open(ROOT / "assets/readme/chat.gif")
     assert stored.n_frames == step * (again.n_frames - 1) + 1
     for number in range(again.n_frames):
         stored.seek(step * number), again.seek(number)
         assert stored.convert("RGB").tobytes() == again.convert("RGB").tobytes(), f"frame {number}: {AGAIN}"
         last = number == again.n_frames - 1
         assert stored.info["duration"] == (4000 if last else 60)  # the end stays for a while
-    assert (ROOT / "assets" / "readme" / "chat.gif").stat().st_size < 400_000
+    assert (ROOT / "assets/readme/chat.gif").stat().st_size < 400_000
 
 
 def test_the_race_ends_where_both_have_computed_all_that_chapter_00_counts():

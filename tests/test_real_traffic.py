@@ -6,10 +6,10 @@ import json
 import pytest
 from chapters import NOTEBOOKS, code_cells, load, printed
 from cut_traffic import AGENTS, CHAT, CHAT_REQUESTS, EVERY, cut
+from test_cli import told
 from traffic import replay_sizes
 
 from minikv import RadixCache
-from minikv.cli import main
 from minikv.engine import engine_world
 from minikv.files import asset
 from minikv.traffic import open_traffic, replay
@@ -87,11 +87,9 @@ def test_the_pieces_count_what_replay_and_plan_count(name, rooms, pieces):
 
 
 def test_the_chapter_prints_what_the_commands_print(capsys):
-    chat = str(asset("traffic/chat.jsonl.gz"))
-    main(["replay", chat, "--capacity", "2764,11057", "--evict-by", "page"])
-    assert capsys.readouterr().out in printed(13, "words = ")
-    main(["replay", chat, "--capacity", "2764,11057", "--evict-by", "page", "--json"])
-    for row in json.loads(capsys.readouterr().out):
+    chat, how = asset("traffic/chat.jsonl.gz"), ("--capacity", "2764,11057", "--evict-by", "page")
+    assert told(capsys, "replay", chat, *how).out in printed(13, "words = ")
+    for row in json.loads(told(capsys, "replay", chat, *how, "--json").out):
         line = f"room {row['capacity']:6,}: {row['hits']:6,} hits in one pass, {row['hits']:6,} replayed"
         assert line in printed(13, "one_pass")
 

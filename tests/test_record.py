@@ -23,7 +23,7 @@ GOLDEN = "record.txt"
 @pytest.fixture
 def named(tmp_path, monkeypatch):
     """The record that MINIKV_PROGRESS names, in a folder of a folder that is not there yet."""
-    path = tmp_path / "new" / "folder" / "marks.json"
+    path = tmp_path / "new/folder/marks.json"
     monkeypatch.setenv("MINIKV_PROGRESS", str(path))
     return path
 
@@ -151,7 +151,7 @@ def test_an_interrupt_at_any_line_takes_no_mark_away(named):
 @pytest.mark.parametrize("place", ["file/marks.json", "", "file/"])
 def test_a_place_that_cannot_hold_a_record_is_said_and_does_not_stop_check(place, tmp_path, monkeypatch):
     (tmp_path / "file").mkdir()
-    (tmp_path / "file" / "marks.json").mkdir()
+    (tmp_path / "file/marks.json").mkdir()
     monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / place))
     assert not_saved().startswith("[Errno ")
     assert "your progress can't be read" in printed_by(progress, [])
@@ -163,7 +163,7 @@ def test_each_folder_has_a_record_of_its_own(here, tmp_path, monkeypatch):
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")
     assert recall() == {}
-    monkeypatch.setenv("MINIKV_MINE", str(tmp_path / "course" / "ada.py"))
+    monkeypatch.setenv("MINIKV_MINE", str(tmp_path / "course/ada.py"))
     assert recall() == {"1.3": RIGHT}
 
 

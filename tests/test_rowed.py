@@ -6,20 +6,13 @@ A row's tokens represent its keys and values, so a wrong key or value is a wrong
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from test_museum_astrai import RowTrie, serve
 
 from minikv import OutOfPages, draw
 from minikv.course.pictures.draw import MOST_ROWS, MOST_TOKENS
-from minikv.engine import classes_for, engine_world
 from minikv.engine.ch04_05_cache import recount
 
-RowTrie = engine_world(*classes_for(9))["RowTrie"]
 TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=6)
-
-
-def served(cache, tokens):
-    request = cache.start(tokens)
-    cache.finish(request)
-    return request
 
 
 class RowsAgainstModel(RuleBasedStateMachine):
@@ -77,38 +70,23 @@ class RowsAgainstModel(RuleBasedStateMachine):
             assert cache.evictable + cache.protected <= max(cache.max_nodes, cache.protected)
             assert cache.ring.first_wrong() is None
             running = {request.row for request in self.running}
-            assert [cache.pool.is_free(row) for row in range(cache.pool.size)] == [
-                row not in running for row in range(cache.pool.size)
-            ]
+            assert {row for row in range(cache.pool.size) if not cache.pool.is_free(row)} == running
 
 
+# That a prompt of more than `max_nodes` tokens is cached as far as it fits, and that the search for
+# nodes that nobody holds ends, the laws of test_museum_astrai say.
 TestRowsAgainstModel = RowsAgainstModel.TestCase
-
-
-def test_a_prompt_with_more_tokens_than_the_trie_has_nodes_is_cached_as_far_as_it_fits():
-    cache = RowTrie(2, max_nodes=4)
-    served(cache, [1, 2, 3, 4, 5, 6])
-    assert (cache.evictable, len(cache.find([1, 2, 3, 4, 5, 6]))) == (4, 4)
-
-
-def test_nodes_that_somebody_holds_are_not_evicted_and_the_search_for_others_ends():
-    cache = RowTrie(3, max_nodes=2)
-    served(cache, [1, 2])
-    held = cache.start([1, 2, 3])
-    served(cache, [7, 8])
-    assert (len(cache.find([1, 2])), len(cache.find([7, 8]))) == (2, 0)
-    cache.finish(held)
 
 
 # -- how they are drawn -----------------------------------------------------------------------------------------------
 
 
-def with_all_states(num_rows=3):
+def with_all_states():
     """Row 0 runs, and its old end is stale; row 1 is free and cached; the others are free."""
-    cache = RowTrie(num_rows)
-    served(cache, [1, 2, 3])
+    cache = RowTrie(3)
+    serve(cache, [1, 2, 3])
     cache.start([1, 2, 7])
-    served(cache, [1, 2, 8])
+    serve(cache, [1, 2, 8])
     return cache
 
 

@@ -10,7 +10,7 @@ import inspect
 from pathlib import Path
 
 import pytest
-from project import ROOT, tomllib
+from project import ROOT, text_of, tomllib
 
 from minikv import FreeListPool, RadixCache
 
@@ -35,7 +35,7 @@ def names_something(name):
             thing = getattr(thing, part)
         return True
     path, _, test = name.partition("::")
-    return (ROOT / path).is_file() and (not test or f"def {test}(" in (ROOT / path).read_text("utf-8"))
+    return (ROOT / path).is_file() and (not test or f"def {test}(" in text_of(path))
 
 
 def test_it_is_here_or_there_is_a_reason_and_nothing_is_named_twice():

@@ -77,7 +77,7 @@ class Machine:
 def index(tmp_path):
     """An index with one tiny wheel, which calls itself PyTorch's CPU build."""
     name, about = "torch-2.13.0+cpu-py3-none-any.whl", "torch-2.13.0+cpu.dist-info"
-    folder = tmp_path / "index" / "torch"
+    folder = tmp_path / "index/torch"
     folder.mkdir(parents=True)
     with zipfile.ZipFile(folder / name, "w") as wheel:
         wheel.writestr("torch/__init__.py", "__version__ = '2.13.0+cpu'\n")
@@ -130,7 +130,7 @@ def test_without_a_gpu_the_cpu_build_comes_from_pytorchs_own_index(uv, index, tm
         assert (torch, course) == (f"install --no-compile {own}", COURSE)
         said = "CPU build: 0.2 GB to fetch.*Successfully installed torch-2.13.0\\+cpu"
         assert re.search(said, machine.said, re.DOTALL)
-        assert (tmp_path / "packages" / "torch" / "__init__.py").exists()
+        assert (tmp_path / "packages/torch/__init__.py").exists()
 
 
 @pytest.mark.parametrize("there", ["another version", "nobody, and a wheel that lies ready elsewhere", "half a wheel"])
@@ -140,7 +140,7 @@ def test_what_the_index_lacks_comes_from_pip_and_a_download_that_breaks_off_does
     if there == "another version":
         pins.write_text(pins.read_text("utf-8").replace("torch==2.13.0", "torch==9.9.9"), "utf-8")
     elif there == "half a wheel":
-        (wheel,) = (tmp_path / "index" / "torch").glob("*.whl")
+        (wheel,) = (tmp_path / "index/torch").glob("*.whl")
         wheel.write_bytes(b"half a wheel")
     else:
         index, links = DEAD, f"{index}/torch"
@@ -196,7 +196,7 @@ MAKER = '#!/bin/sh\ncase "$*" in\n  *venv*) mv ready .venv/bin/python ;;\nesac\n
 def test_a_new_environment_gets_a_newer_pip_where_one_can_be_had(status, tmp_path):
     machine = Machine(tmp_path, python3=MAKER)
     machine.program("ready", PYTHON.replace("esac", f'  *"pip>=25"*) exit {status} ;;\nesac'))
-    (tmp_path / ".venv" / "bin" / "python").unlink()
+    (tmp_path / ".venv/bin/python").unlink()
     assert machine.make("lab TORCH=0") == ["install --retries 0 --timeout 5 pip>=25", LIGHT]
     assert (machine.status, "No newer pip can be reached" in machine.said) == (0, bool(status))
     assert machine.make("lab TORCH=0") == []
@@ -232,7 +232,7 @@ def test_a_python_that_cannot_be_used_is_named_with_those_that_can(words, there,
     """`python3` is too old, and `python3.12` is an empty shim."""
     machine = Machine(tmp_path, python3=answer("3.9"))
     machine.program("programs/python3.12", SHIM)
-    (tmp_path / ".venv" / "bin" / "python").unlink()
+    (tmp_path / ".venv/bin/python").unlink()
     for path, version in there.items():
         machine.program(path, answer(version))
     machine.make(words.format(tmp_path))

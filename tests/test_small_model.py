@@ -60,7 +60,7 @@ def test_the_script_writes_a_checkpoint_and_the_same_one_again(folder, capsys):
 def test_a_place_that_cannot_take_the_weights_is_said_before_training(folder, monkeypatch):
     monkeypatch.setattr("train.train", lambda *_, **__: pytest.fail("trained"))
     with pytest.raises(FileNotFoundError, match="Its folder does not exist"):
-        main(["--folder", str(folder), "--out", str(folder / "none" / "model.safetensors")])
+        main(["--folder", str(folder), "--out", str(folder / "none/model.safetensors")])
 
 
 def test_training_learns():

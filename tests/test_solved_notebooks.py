@@ -27,7 +27,7 @@ def answered(tried, folder):
     kernel imports and what a judge makes up is the same for all.
     """
     cells = {name: with_answers(path, answers) for name, (path, answers) in tried.items()}
-    whole = build.assemble(ROOT / "notebooks" / "src" / f"{WRITTEN[0].stem}.py")
+    whole = build.assemble(ROOT / f"notebooks/src/{WRITTEN[0].stem}.py")
     whole.cells = [cell for name in cells for cell in [afresh(folder / f"{name}.py"), *cells[name]]]
     build.clean(build.execute(whole))
     return cells
@@ -35,7 +35,7 @@ def answered(tried, folder):
 
 def with_answers(path, answers):
     """The cells of the chapter, not yet executed, with answers in place of stubs."""
-    cells = build.assemble(ROOT / "notebooks" / "src" / f"{path.stem}.py").cells
+    cells = build.assemble(ROOT / f"notebooks/src/{path.stem}.py").cells
     for cell in cells:
         found = STUB.match(cell.source) if cell.cell_type == "code" else None
         if found and found[1] in answers:

@@ -5,6 +5,7 @@ import re
 import pytest
 from golden_text import compare, sections
 from reels import said_and_drawn
+from test_manager import ran
 
 from minikv import CacheManager, beside
 from minikv.course.pieces.piece import find_piece
@@ -35,16 +36,10 @@ def a_row_before_and_after_a_checkpoint():
     """By hand, in pages of 2: 4 tokens are shared; at first no others are computed. Later 6 are there,
     and 9 are computed, so 8 are in whole pages."""
     manager = CacheManager(num_pages=12, page_size=2)
-
-    def comes_and_goes(tokens):
-        request = manager.start(tokens)
-        manager.advance(request)
-        manager.finish(request)
-
-    comes_and_goes([1, 2, 3, 4])
+    ran(manager, [1, 2, 3, 4])
     ben = manager.start([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
     at_first = row_strip("row", ben, manager)
-    comes_and_goes([1, 2, 3, 4, 5, 6])
+    ran(manager, [1, 2, 3, 4, 5, 6])
     manager.advance(ben, 5)
     before = row_strip("row", ben, manager)
     manager.checkpoint(ben)

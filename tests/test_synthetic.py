@@ -22,9 +22,10 @@ CHECKSUMS = {
     "agents": "5e3582e181ce",
     "tree-search": "2783c24c3c1e",
 }
+each_shape = pytest.mark.parametrize("shape", SHAPES)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each_shape
 def test_the_same_seed_makes_the_same_requests_everywhere(shape):
     path = f"synthetic:{shape}?requests=50"
     found = requests_of(path)
@@ -33,7 +34,7 @@ def test_the_same_seed_makes_the_same_requests_everywhere(shape):
     assert hashlib.sha256(said.encode()).hexdigest()[:12] == CHECKSUMS[shape]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each_shape
 @pytest.mark.parametrize("size", [16, 64])
 def test_requests_come_in_the_order_of_time_with_whole_blocks(shape, size):
     found = requests_of(f"synthetic:{shape}?requests=80", block_size=size)

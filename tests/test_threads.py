@@ -6,7 +6,9 @@ import threading
 import time
 
 import pytest
+from chats import assert_nothing_leaked
 from test_engine import answers, assert_nothing_left, engine_of, warm
+from test_manager import each_size
 
 from minikv import CacheManager, OutOfPages, RadixCache
 
@@ -57,14 +59,13 @@ def lives(manager, seed):
                 end(sequence)
 
 
-@pytest.mark.parametrize("page_size", [1, 2])
+@each_size
 def test_many_threads_leave_nothing_behind(page_size):
     manager = CacheManager(48, page_size, prefix_cache=RadixCache(page_size, evict_by="page"))
     with switching_all_the_time():
         errors = in_threads(*[lambda seed=seed: lives(manager, seed) for seed in range(4)])
     assert errors == []
-    manager.check()
-    assert (manager.sequences, manager.cache.protected_size) == ([], 0)
+    assert_nothing_leaked(manager)
     assert manager.available_size == 48 * page_size
 
 

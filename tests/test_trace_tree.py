@@ -11,6 +11,8 @@ from traffic import trace
 from minikv import InvariantError
 from minikv.traffic.trace_tree import PrefixTree, TraceTree
 
+TEXTS = st.lists(st.text("ab", max_size=12).map(str.encode), max_size=20)
+
 
 def test_a_request_keeps_its_time_its_length_and_its_conversation():
     tree = TraceTree(trace([1], [2, 3], conversations=[7, None]))
@@ -24,7 +26,7 @@ def test_prompts_part_at_a_whole_id():
     assert (sorted(tree.depths), tree.num_distinct) == ([0, 1, 2, 2], 3)
 
 
-@given(st.lists(st.text("ab", max_size=12).map(str.encode), max_size=20))
+@given(TEXTS)
 def test_a_prompt_shares_what_it_shares_with_the_best_earlier_one(texts):
     tree = PrefixTree()
     for number, text in enumerate(texts):
@@ -39,7 +41,7 @@ def test_a_prompt_shares_what_it_shares_with_the_best_earlier_one(texts):
     assert tree.requests_through() == [len(texts), *(through[node] for node in range(1, len(tree.parents)))]
 
 
-@given(st.lists(st.text("ab", max_size=12).map(str.encode), max_size=20))
+@given(TEXTS)
 def test_the_rest_of_a_prompt_goes_after_the_one_that_it_continues(texts):
     whole, tree = PrefixTree(), PrefixTree()
     for number, text in enumerate(texts):

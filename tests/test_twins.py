@@ -16,8 +16,8 @@ from minikv.serving.managers import Manager, TruncatingManager
 
 HOME = Path(minikv.__file__).parent
 FAST = [
-    HOME / "prefix" / "radix.py",
-    HOME / "prefix" / "base_index.py",
+    HOME / "prefix/radix.py",
+    HOME / "prefix/base_index.py",
     *sorted((HOME / "manager").glob("*.py")),
     *sorted((HOME / "pools").glob("*.py")),
 ]

@@ -5,7 +5,6 @@ import json
 import os
 import queue
 import re
-import subprocess
 import sys
 import textwrap
 import time
@@ -14,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from golden_text import compare
 from nightly import by_day
-from project import ROOT, write
+from project import ROOT, python, write
 
 from minikv import RadixCache, cli
 from minikv.files import asset
@@ -64,7 +63,7 @@ def test_what_is_wrong_comes_with_a_script_that_runs(verify, tmp_path):
     script = [line[4:] for line in lines.splitlines() if line.startswith("    ")]
     assert script[:2] == ["from theirs import Mine", "cache = Mine()"]
     assert script[-1] == "# gives None, expected a LockError: locked"
-    subprocess.run([sys.executable, "-c", "\n".join(script)], check=True, cwd=tmp_path)
+    python("-c", "\n".join(script), cwd=tmp_path).check_returncode()
 
 
 def test_a_teacher_collects_lines_of_json(verify_here):
@@ -253,18 +252,15 @@ COMMON = HEAD + CHECKS.partition("\n")[2].rpartition("\n")[0]
         ("check", "\N{CHECK MARK} 3.1 common"),
     ],
 )
-def test_hypothesis_leaves_no_folder_behind(tmp_path, command, said):
+def test_hypothesis_leaves_no_folder_behind(tmp_path, command, said, monkeypatch):
     """It would keep the constants of each module that isn't installed, for the next run. A file may import another."""
     (tmp_path / "homework").mkdir()
     (tmp_path / "homework" / "anna.py").write_text(COMMON, "utf-8")
     write(tmp_path, {"sub/theirs.py": f"import beside\n{RIGHT}", "sub/beside.py": ""})
     words = ["-c", CHECKS] if command == "check" else ["-m", "minikv", *command.split()]
     kept = {"MINIKV_MINE": os.devnull, "MINIKV_PROGRESS": os.devnull, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1"}
-    environment = {**os.environ, **kept, "PYTHONPATH": str(ROOT)}
-    environment.pop("HYPOTHESIS_STORAGE_DIRECTORY", None)
-    done = subprocess.run(
-        [sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8", check=False
-    )
+    monkeypatch.delenv("HYPOTHESIS_STORAGE_DIRECTORY", raising=False)
+    done = python(*words, cwd=tmp_path, PYTHONPATH=str(ROOT), **kept)
     assert (done.returncode, done.stderr) == (0, "")
     assert said in done.stdout
     assert {path.name for path in tmp_path.iterdir()} == {"homework", "sub"}

@@ -17,7 +17,7 @@ from project import ROOT, python, write
 from minikv.course import shipped
 from minikv.course.shipped import RECORD, sources_hash
 
-CHAPTERS = {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
+CHAPTERS = {path.name for path in ROOT.glob("notebooks/*.ipynb")}
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_the_wheel_brings_the_command_and_nothing_of_the_tools(wheel):
 
 def test_nothing_that_lies_beside_them_by_chance_is_shipped(tmp_path):
     pytest.importorskip("hatchling")
-    hooks = runpy.run_path(str(ROOT / "assets" / "wheel.py"))["Course"]
+    hooks = runpy.run_path(str(ROOT / "assets/wheel.py"))["Course"]
     assets = [f"assets/{name}" for name in (".DS_Store", "b.txt", ".old/c.txt", "readme/d.gif", "make.py")]
     names = [*assets, "notebooks/src/01.py", "notebooks/01.ipynb", "notebooks/Untitled.ipynb"]
     write(tmp_path, dict.fromkeys(names, notebook("x", "y")))

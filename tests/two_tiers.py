@@ -16,8 +16,8 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("MINIKV_SHARED", ROOT.parent / "shared"))
-SESSIONS = SHARED / "traces" / "claude_code_sessions.jsonl.gz"
-CHAT = SHARED / "traces" / "mooncake_conversation_trace.jsonl"
+SESSIONS = SHARED / "traces/claude_code_sessions.jsonl.gz"
+CHAT = SHARED / "traces/mooncake_conversation_trace.jsonl"
 
 
 class Frames:
