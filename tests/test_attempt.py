@@ -108,7 +108,6 @@ def no_threads(monkeypatch):
         yield patch
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="here Python itself calls us")
 def test_where_no_thread_can_be_started_there_is_no_limit_and_it_is_said(no_threads, monkeypatch):
     for _ in range(2):
         with pytest.warns(RuntimeWarning, match="the time limit is off, because no thread can start"):
@@ -124,12 +123,44 @@ def catches(act=forever):
             act()
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="no sys.monitoring")
-@pytest.mark.parametrize("loop", [forever, catches, lambda: catches(int), lambda: sum(1 for _ in iter(int, 1))])
-def test_where_no_thread_can_be_started_loops_end_all_the_same(loop, no_threads, impatience):
-    assert isinstance(attempt(loop).error, TooLong)
-    assert attempt(lambda: [*range(1000)][-1]).value == 999
+def slow():
+    while True:
+        sum(range(1_000_000))
+
+
+@pytest.fixture
+def jumps(no_threads):
+    """A browser, where Python itself calls the watchdog; in the end it does no longer."""
+    if sys.version_info < (3, 12):
+        pytest.skip("no sys.monitoring")
+    no_threads.setattr(time_limit, "IN_BROWSER", True)
+    yield sys.monitoring
     sys.monitoring.set_events(time_limit._TOOL, 0)
+    sys.monitoring.free_tool_id(time_limit._TOOL)
+
+
+@pytest.mark.parametrize("loop", [forever, catches, slow, lambda: catches(int), lambda: sum(1 for _ in iter(int, 1))])
+def test_in_a_browser_loops_end_without_a_thread(loop, jumps, impatience):
+    began = time.monotonic()
+    assert isinstance(attempt(loop).error, TooLong)
+    assert time.monotonic() - began < 10
+    assert attempt(lambda: [*range(1000)][-1]).value == 999
+    assert attempt(lambda: attempt(forever).error).value.args == (), "a limit within another"
+
+
+def test_in_a_browser_python_calls_the_watchdog_only_while_there_is_one_to_watch(jumps):
+    for _ in range(2):
+        assert attempt(lambda: 3).value == 3
+        assert jumps.get_events(time_limit._TOOL)
+        for _ in range(time_limit._IDLE * time_limit._EACH + 100):
+            pass
+        assert not jumps.get_events(time_limit._TOOL)
+
+
+def test_where_another_tool_is_called_at_jumps_there_is_no_limit_and_it_is_said(jumps):
+    jumps.use_tool_id(time_limit._TOOL, "another")
+    with pytest.warns(RuntimeWarning, match="the time limit is off"):
+        assert attempt(lambda: 3).value == 3
 
 
 def test_in_a_browser_few_calls_may_be_nested(monkeypatch):

@@ -12,7 +12,7 @@ import pytest
 from indexes import SUBJECTS, every_index, every_shipped_index
 
 from minikv import LockError, RadixCache
-from minikv.pools.contract import INT32, NO_PAGES
+from minikv.pools.contract import INT32, INT32_CODES, NO_PAGES
 from minikv.testing.verify import examine_class
 
 
@@ -136,8 +136,8 @@ def test_pages_go_in_and_come_back_one_number_each_and_can_become_a_tensor_witho
 
 def test_a_row_is_of_int32_whatever_a_platform_calls_it():
     """An "l" has 4 bytes on Windows and in a browser, where numpy uses it."""
-    assert {array(code).itemsize for code in INT32} == {4}
-    assert {"i", np.empty(0, np.int32).data.format, NO_PAGES.format} == INT32
+    assert {array(code).itemsize for code in INT32_CODES} == {4}
+    assert {np.empty(0, np.int32).data.format, NO_PAGES.format} == {INT32}
 
 
 def test_a_match_is_written_to_a_row_that_has_room_for_it():

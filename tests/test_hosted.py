@@ -72,7 +72,7 @@ def test_in_a_browser_a_link_saves_the_file_and_a_button_brings_one_back(tmp_pat
     shown = []
     monkeypatch.setattr(hosted, "_show", shown.append)
     monkeypatch.setattr(hosted, "IN_BROWSER", True)
-    assert "keeps your files for this site only" in printed_by(begin, 1, {})
+    assert "are kept in this browser only" in printed_by(begin, 1, {})
     file = Path("my_minikv.py")
     file.write_bytes(TEXTS["mine"])
     mine("download")
@@ -84,3 +84,4 @@ def test_in_a_browser_a_link_saves_the_file_and_a_button_brings_one_back(tmp_pat
         button.value = ({**about, "size": len(TEXTS[what]), "content": memoryview(TEXTS[what])},)
         assert words in said.value
         assert file.read_bytes() == TEXTS["another"]
+        assert not button.value

@@ -57,7 +57,7 @@ def here(tmp_path_factory):
 
 def test_checks_and_guesses_say_what_they_say_here(there, here):
     said = {has: there["seen"][has]["printed"] for has in there["seen"]}
-    assert "Python runs in this browser" in said["begin(3"]
+    assert "Your files are kept in this browser only." in said["begin(3"]
     assert said == {has: here["seen"][has]["printed"] for has in here["seen"]} | {"begin(3": said["begin(3"]}
     assert "returns nothing (did you forget to return it?); expected: the new Node at root.children[1]" in said["wrong"]
     assert said[SPLIT].startswith("✓ 3.3 split: correct in ")

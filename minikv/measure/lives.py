@@ -19,6 +19,7 @@ import numpy as np
 from minikv.manager import CacheManager, Sequence
 from minikv.measure.workloads import Exchange
 from minikv.pools import FreeListPool
+from minikv.pools.contract import INT32
 from minikv.prefix import PrefixCache
 from minikv.tokens import PackedTokens, pack
 
@@ -94,7 +95,7 @@ class IndexLife:
         cached = match.length // self.page_size
         row = self.rows.pop() if self.rows else memoryview(b"")
         if len(row) < pages:
-            row = memoryview(array("i", bytes(8 * pages)))
+            row = memoryview(array(INT32, bytes(8 * pages)))
         short = pages - cached - self.pool.num_free
         if short > 0:
             evicted = self.cache.evict(short * self.page_size)
@@ -190,7 +191,7 @@ class Held:
     def copy_to(self, row: memoryview) -> None:
         """Write the slots of a match into a row."""
         slots = self._slots
-        row[: self.length] = array("i", slots) if isinstance(slots, list) else np.asarray(slots, np.int32).data
+        row[: self.length] = array(INT32, slots) if isinstance(slots, list) else np.asarray(slots, np.int32).data
 
 
 def verbs_life(index: Any, capacity: int, publish: bool) -> IndexLife:

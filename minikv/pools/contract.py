@@ -14,7 +14,8 @@ from minikv.tokens import integers
 Pages = npt.NDArray[np.int32]
 PAGE_LIMIT = 2**31  # a page is an int32
 POOL_LIMIT = 2**28  # a pool keeps one or two int32 for each page: at this size about 2 GiB
-INT32 = {"i", np.dtype(np.int32).char}  # what a memoryview calls it; numpy's is "l" on Windows and in a browser
+INT32 = np.dtype(np.int32).char  # what a memoryview of numpy's calls it: "l" on Windows and in a browser
+INT32_CODES = {"i", INT32}
 NO_PAGES = np.empty(0, np.int32).data
 IN_USE = -1  # marks a page that is not free in a pool's own arrays; never handed out
 

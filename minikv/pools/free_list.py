@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError, OutOfPages, bounded, require
-from minikv.pools.contract import INT32, Pages, SlotPool, page_id, page_ids, pages_to_free, pool_size, request
+from minikv.pools.contract import INT32_CODES, Pages, SlotPool, page_id, page_ids, pages_to_free, pool_size, request
 
 _INT32 = np.dtype(np.int32)
 _FEW = 32  # up to here, going from page to page costs less than starting numpy
@@ -86,7 +86,7 @@ class FreeListPool(SlotPool):
             self.num_free += len(pages)
             return
         kind = type(pages)
-        plain = (kind is np.ndarray and pages.dtype is _INT32) or (kind is memoryview and pages.format in INT32)
+        plain = (kind is np.ndarray and pages.dtype is _INT32) or (kind is memoryview and pages.format in INT32_CODES)
         ids = pages if plain and pages.ndim == 1 else page_ids(pages, self.size)
         if top < self._noted_from:
             self._note()

@@ -25,7 +25,7 @@ from typing import Any, Protocol, Union
 import numpy as np
 
 from minikv.errors import bounded, brief, whole_number
-from minikv.pools.contract import INT32, PAGE_LIMIT, Pages
+from minikv.pools.contract import INT32_CODES, PAGE_LIMIT, Pages
 from minikv.pools.page_table import page_slots
 from minikv.tokens import TokensLike, integers
 
@@ -92,7 +92,7 @@ class Match(Handle):
         >>> Match(None, None, length=2, parts=[pages.tobytes()]).copy_to(row); row.tolist()
         [7, 8, 0]
         """
-        if row.format not in INT32:
+        if row.format not in INT32_CODES:
             raise TypeError(f"the row is a memoryview of {row.format!r}: a row holds int32, 'i'")
         memory, at = row.cast("B"), 0
         if self.length > len(row) and sum(map(len, self.parts)) > len(memory):  # no more pages than tokens
@@ -240,7 +240,7 @@ def page_bytes(pages: PagesLike, num_tokens: int, page_size: int, skip: int = 0)
     ValueError: pages[1] is -1: a page is an integer in [0, 2**31)
     """
     whole, given = num_tokens // page_size, -(-num_tokens // page_size)
-    if type(pages) is memoryview and pages.format in INT32 and pages.ndim == 1 and whole <= len(pages) <= given:
+    if type(pages) is memoryview and pages.format in INT32_CODES and pages.ndim == 1 and whole <= len(pages) <= given:
         packed = pages[skip:whole].tobytes()
         if packed[_SIGN_BYTE::4].isascii():
             return packed  # none is negative: ASCII has no high bit, and a sign is one

@@ -1,6 +1,6 @@
 """A limit of time for code that may never end: a thread that throws `TooLong` into it, and a signal for what waits.
 
-Where no thread can start, as in a browser, Python calls us at each jump instead: then only loops are stopped.
+In a browser no thread can start. There Python calls us at each jump instead, so that loops are stopped, and only they.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
+from minikv.files import IN_BROWSER
+
 _TICK, _TICKS_IDLE = 0.02, 50  # how often the watchdog looks, in seconds, and how often at nothing before it goes
 _WAKE = getattr(signal, "SIGVTALRM", None)  # which nobody else uses; there is none on Windows
 _PATIENCE, _PATIENT = 0.25, 3  # how long code may take to end once it is stopped, in seconds; and how often
 _throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _TOOL = 4  # of `sys.monitoring`: nobody's
-_EACH = 64  # of how many jumps one looks at the clock
+_EACH, _SLOW = 64, 0.05  # of how many jumps one looks at the clock, unless they take longer than this, in seconds
+_LONGEST = 2.0  # that counts from one look at the clock to the next, in seconds: a page may have been asleep
+_IDLE = 2000  # looks with no limit to watch, and Python calls us no longer
 
 
 class TooLong(BaseException):
@@ -35,7 +39,7 @@ class TimeLimit:
     Time counts while this process computes or waits, but not while a busy machine, or a paused one, lets it do neither.
     In the main thread a signal ends what waits, such as `time.sleep`; not on Windows. A call into C that never returns
     cannot be stopped, nor on Python 3.10 a loop that catches everything: only a restart helps. Where threads cannot be
-    started, Python before 3.12 stops nothing, and a `RuntimeWarning` says so.
+    started, and it is no browser, nothing is stopped, and a `RuntimeWarning` says so.
 
     >>> limit = TimeLimit(60)
     >>> limit.start(), limit.stop()
@@ -70,7 +74,7 @@ class _Watchdog:
         self._lock = threading.Lock()
         self._limits: set[TimeLimit] = set()
         self._is_awake = self._has_signal = False
-        self._steps, self._each, self._then = 0, _EACH, 0.0
+        self._steps, self._each, self._idle, self._then = 0, _EACH, 0, 0.0
 
     def start(self, limit: TimeLimit) -> None:
         """Watch `limit` from now on."""
@@ -85,8 +89,13 @@ class _Watchdog:
             try:
                 threading.Thread(target=self._watch, daemon=True).start()
                 self._is_awake = True
-            except RuntimeError:  # as in a browser
-                self._is_awake = self._watch_steps()
+            except RuntimeError:
+                self._is_awake = IN_BROWSER and self._watch_steps()
+                if not self._is_awake:
+                    said = (
+                        "the time limit is off, because no thread can start here: only a restart stops an endless loop"
+                    )
+                    warnings.warn(said, RuntimeWarning, stacklevel=3)
 
     def _watch(self) -> None:
         idle, then = 0, (time.monotonic(), time.process_time())
@@ -116,27 +125,30 @@ class _Watchdog:
                 yield limit
 
     def _watch_steps(self) -> bool:
-        """Let Python call `_step`; return whether it does."""
-        if sys.version_info < (3, 12):
-            said = "the time limit is off, because no thread can start here: only a restart stops an endless loop"
-            warnings.warn(said, RuntimeWarning, stacklevel=4)
+        """Let Python call `_step` at each jump; return whether it does, which another tool may prevent."""
+        if sys.version_info < (3, 12) or sys.monitoring.get_tool(_TOOL) not in (None, __name__):
             return False
-        monitoring = sys.monitoring
-        if monitoring.get_tool(_TOOL) != __name__:
-            monitoring.use_tool_id(_TOOL, __name__)
-        monitoring.register_callback(_TOOL, monitoring.events.JUMP, self._step)
-        monitoring.set_events(_TOOL, monitoring.events.JUMP)  # each round of a loop has one
+        if sys.monitoring.get_tool(_TOOL) is None:
+            sys.monitoring.use_tool_id(_TOOL, __name__)
+        sys.monitoring.register_callback(_TOOL, sys.monitoring.events.JUMP, self._step)
+        sys.monitoring.set_events(_TOOL, sys.monitoring.events.JUMP)  # each round of a loop has one
+        self._then, self._idle = time.monotonic(), 0
         return True
 
     def _step(self, code: CodeType, *_: int) -> None:
         """Raise `TooLong` at a jump of the code that runs, when a limit has passed."""
         self._steps += 1
-        if self._limits and self._steps % self._each == 0:
-            then, self._then = self._then, time.monotonic()
-            passed = [*self._passed(self._then, then, _PATIENCE)]
-            self._each = 1 if passed else _EACH  # the next jump may be the one that nothing catches
-            if passed:
-                raise TooLong
+        if self._steps % self._each:
+            return
+        then, self._then = self._then, time.monotonic()
+        passed = [*self._passed(self._then, then, _LONGEST)]
+        self._each = 1 if passed or self._then - then > _SLOW else _EACH  # the next may be the one that nothing catches
+        self._idle = 0 if self._limits else self._idle + 1
+        if self._idle == _IDLE and sys.version_info >= (3, 12):
+            sys.monitoring.set_events(_TOOL, 0)
+            self._is_awake = False
+        if passed:
+            raise TooLong
 
     def _wake(self, *_: Any) -> None:
         """Return where a signal lands, in the main thread: what was about to wait there ends."""

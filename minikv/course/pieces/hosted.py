@@ -17,8 +17,8 @@ from minikv.files import IN_BROWSER
 
 ADVICE = '  Colab deletes this machine later. mine("download") saves your {0}; mine("upload") restores it.'
 
-HERE = """  Python runs in this browser, which keeps your files for this site only: mine("download") saves {0}.
-  Only Kernel > Restart Kernel stops a cell that never ends; `check` stops an answer by itself."""
+HERE = """  Your files are kept in this browser only. mine("download") saves a copy of {0} on your machine.
+  If a cell never ends, choose Kernel > Restart Kernel. `check` stops an endless answer for you."""
 
 
 def is_colab() -> bool:
@@ -99,17 +99,20 @@ def _link(path: Path) -> Any:
     import ipywidgets
 
     where = f"data:text/x-python;base64,{base64.b64encode(path.read_bytes()).decode()}"
-    return ipywidgets.HTML(f'<a download="{path.name}" href="{where}"><u>Save {path.name}</u></a>')
+    name = escape(path.name)
+    return ipywidgets.HTML(f'<a download="{name}" href="{where}"><u>Save {name}</u></a>')
 
 
 def _chooser(path: Path) -> Any:
     """A button for a file that goes in the place of the learner's, and below it what that did."""
     import ipywidgets
 
-    button, said = ipywidgets.FileUpload(accept=".py", description=path.name), ipywidgets.HTML()
+    button, said = ipywidgets.FileUpload(accept=".py", description="Choose a file"), ipywidgets.HTML()
 
     def put(_: object) -> None:
-        said.value = escape(" ".join(_brought(path, lambda: bytes(button.value[0]["content"]))))
+        if button.value:
+            said.value = escape(" ".join(_brought(path, lambda: bytes(button.value[0]["content"]))))
+            button.value = ()  # so that the same file can be chosen again
 
     button.observe(put, "value")
     return ipywidgets.VBox([button, said])
