@@ -1,6 +1,6 @@
 """What must hold of the course in the browser before it is published: chapters of the built site, in a real browser.
 
-    python .ci/lite.py SITE                           serve the folder of the site, and go through chapter 03 in it
+    python .ci/lite.py SITE                           serve the folder of the site; its first page and chapter 03
     python .ci/lite.py SITE 00 05                     other chapters, or all
     python .ci/lite.py SITE --pyodide FOLDER          Pyodide and numpy from a folder that CONTRIBUTING says how to fill
 
@@ -38,8 +38,10 @@ from minikv.course.pieces.piece import find_exercise, find_piece
 from minikv.course.pieces.stored import wrong_answers_to
 
 CDN = "https://cdn.jsdelivr.net/pyodide/"
-RUNS = [path for path in NOTEBOOKS if not path.stem.startswith(WITHOUT_BROWSER)]
+TRIAL = NOTEBOOKS[0].with_name("try_it.ipynb")
+RUNS = [TRIAL, *(path for path in NOTEBOOKS if not path.stem.startswith(WITHOUT_BROWSER))]
 ASKED = re.compile(r'^(?:\w+ = )?check\("([\d.]+) .*$', re.MULTILINE)  # in a cell with a stub
+MOST_SECONDS = 240  # for all cells of a chapter, or until Python is ready
 STUB = "raise NotImplementedError"
 PANEL = "window.jupyterapp.shell.currentWidget"
 OPENED = f"""async () => {{ const panel = {PANEL}; await panel.context.ready; await panel.sessionContext.ready;
@@ -50,7 +52,7 @@ FILL = f"""answers => {{ for (const cell of {PANEL}.content.widgets) {{ const sh
     if (answer) shared.setSource(answer + "\\n" + asked[0]); }} }}"""
 RUN_ALL = "async () => await window.jupyterapp.commands.execute('notebook:run-all-cells')"
 CELLS = f"""() => {PANEL}.content.widgets.filter(cell => cell.model.type === 'code')
-    .map(cell => [cell.model.sharedModel.getSource(), cell.model.outputs.toJSON()])"""
+    .map(cell => [cell.model.sharedModel.getSource(), cell.model.outputs.toJSON(), cell.model.executionCount])"""
 ASK = f"""async code => {{ let said = '';
     const asked = {PANEL}.sessionContext.session.kernel.requestExecute({{code}});
     asked.onIOPub = ({{content}}) => {{ said += content.text ?? content.ename ?? ''; }};
@@ -112,18 +114,25 @@ class Visitor:
         began = time.monotonic()
         self.page.goto(f"{self.address}lite/notebooks/index.html?path={notebook}")
         self.page.wait_for_function(f"() => {PANEL.replace('.shell', '?.shell')}", timeout=120_000)
-        self.page.evaluate(OPENED)
+        self.evaluate(OPENED)
         return time.monotonic() - began
 
     def run(self, answers: dict[str, str] | None = None) -> list[tuple[str, list[Any]]]:
         """Write answers into the cells that ask for them, and run all; the source and the outputs of each code cell."""
-        self.page.evaluate(FILL, answers or {})
-        self.page.evaluate(RUN_ALL)
-        return [(source, outputs) for source, outputs in self.page.evaluate(CELLS)]
+        self.evaluate(FILL, answers or {})
+        self.evaluate(RUN_ALL)
+        cells = self.evaluate(CELLS)
+        expect(all(count for *_, count in cells), "a cell did not run")
+        return [(source, outputs) for source, outputs, _ in cells]
+
+    def evaluate(self, act: str, about: Any = None) -> Any:
+        """Call a function of JavaScript; `Error` where it takes more than `MOST_SECONDS`, as when Python has ended."""
+        late = f"new Promise((_, no) => setTimeout(() => no(new Error('no answer')), {MOST_SECONDS}_000))"
+        return self.page.evaluate(f"about => Promise.race([({act})(about), {late}])", about)
 
     def ask(self, code: str) -> str:
         """Run code in the kernel beside the notebook; what it printed, or the name of its error."""
-        return str(self.page.evaluate(ASK, code))
+        return str(self.evaluate(ASK, code))
 
 
 def text_of(outputs: list[Any]) -> str:
@@ -167,22 +176,27 @@ def go_through(visitor: Visitor, notebook: Path) -> Iterator[str]:
     passed = {id for id in right if re.search(rf"^✓ {re.escape(id)} ", text, re.MULTILINE)}
     expect(passed == {*right}, f"of the printed solutions, {sorted({*right} - passed)} did not pass")
     yield f"solved: {count} cells ran in {time.monotonic() - began:.0f} s, {len(passed)} answers passed"
-    yield step_the_film(visitor)
+    code = "".join(source for source, _ in solved)
+    if ".player(" in code:
+        yield step_the_film(visitor)
+    if "playground(" in code:
+        yield type_into_the_playground(visitor)
     expect(visitor.ask("print(6 * 7)") == "42\n", "the kernel does not answer any more")
     visitor.open(notebook.name)
     files = visitor.ask("import os; print(*sorted(os.listdir()))").split()
-    expect({"progress.json", *["my_minikv.py"] * bool(wrong)} <= {*files}, f"after a reload there are {files}")
+    kept = {"progress.json"} if right else set()
+    kept |= {"my_minikv.py"} if wrong else set()
+    expect(kept <= {*files}, f"after a reload there are {files}")
     expect(not any(file.endswith(".lock") for file in files), f"locks lie among the files: {files}")
-    said = visitor.ask(f"from minikv.course.pieces import begin; begin({int(notebook.stem[:2])}, {{}})")
-    expect(not wrong or "From your my_minikv.py" in said, f"after a reload, no piece is the learner's: {said!r}")
+    if wrong:
+        said = visitor.ask(f"from minikv.course.pieces import begin; begin({int(notebook.stem[:2])}, {{}})")
+        expect("From your my_minikv.py" in said, f"after a reload, no piece is the learner's: {said!r}")
     yield "after a reload the learner's pieces are there"
 
 
 def step_the_film(visitor: Visitor) -> str:
-    """Go to the first step of the first film of the page, if there is one, and to the next."""
+    """Go to the first step of the first film of the page, and to the next."""
     film = visitor.page.locator(".minikv-player").first
-    if not film.count():
-        return "there is no film"
     film.scroll_into_view_if_needed()
     film.locator("[data-testid=first]").click()
     before = film.get_attribute("data-step")
@@ -190,6 +204,16 @@ def step_the_film(visitor: Visitor) -> str:
     after = film.get_attribute("data-step")
     expect((before, after) == ("0", "1"), f"the film steps from {before} to {after}")
     return "the film steps"
+
+
+def type_into_the_playground(visitor: Visitor) -> str:
+    """Insert a prompt in the first playground of the page."""
+    box = visitor.page.locator(".minikv-playground").first
+    box.scroll_into_view_if_needed()
+    box.get_by_label("prompt", exact=True).fill("1 2 3 4")
+    box.get_by_role("button", name="insert", exact=True).click()
+    box.get_by_role("status").filter(has_text="insert [1 2 3 4]").wait_for()
+    return "a prompt went into the playground"
 
 
 def expect_no_error(cells: list[tuple[str, list[Any]]]) -> int:
@@ -228,7 +252,7 @@ def main() -> int:
     """Check the site that is named, or a copy of it that takes Pyodide from a folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("site", type=Path)
-    parser.add_argument("chapters", nargs="*", default=["03"])
+    parser.add_argument("chapters", nargs="*", default=["try", "03"])
     parser.add_argument("--pyodide", type=Path)
     options = parser.parse_args()
     chosen = tuple("" if chapter == "all" else chapter for chapter in options.chapters)

@@ -71,6 +71,10 @@ def checked(address: dict[str, Any]) -> dict[str, Any]:
             f"[tool.minikv] repository is {repository!r:.100}: it must look like https://github.com/OWNER/NAME, "
             "without a slash at the end, or be empty"
         )
+    if address.get("in_browser") and not re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+", repository):
+        raise ValueError(
+            f"[tool.minikv-site] in_browser is true: it needs a repository at github.com, not {repository!r}"
+        )
     return address
 
 
@@ -144,7 +148,8 @@ def in_browser(name: str, address: dict[str, Any]) -> str:
     if name.startswith(WITHOUT_BROWSER):
         return "PyTorch has no build for browsers: use your machine, or Colab"
     owner, repository = address["repository"].removesuffix(".git").split("/")[-2:]
-    place = f"https://{owner}.github.io/{repository}/lite/notebooks/index.html?path={name}.ipynb"
+    folder = "" if repository.lower() == f"{owner}.github.io".lower() else f"{repository}/"
+    place = f"https://{owner}.github.io/{folder}lite/notebooks/index.html?path={name}.ipynb"
     return f"[**run in your browser, nothing to install**]({place})"
 
 

@@ -124,9 +124,11 @@ def test_the_excerpt_is_what_pyodide_ships():
 
 @in_browser
 @pytest.mark.browser
-@pytest.mark.parametrize("path", by_day(RUNS, lambda path: path.stem.startswith("03")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", by_day([TRIAL, *RUNS], lambda path: path.stem.startswith("03")), ids=lambda path: path.stem
+)
 def test_a_chapter_runs_in_a_browser(path, site):
-    found = checked(site, path.stem[:2])
+    found = checked(site, path.stem)
     assert found.returncode == 0, found.stdout
 
 

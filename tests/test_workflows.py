@@ -113,7 +113,8 @@ def test_the_site_is_uploaded_from_where_make_writes_it_and_dead_links_elsewhere
 def test_the_course_in_the_browser_is_published_only_if_its_check_passes():
     made, checked = runs("site/build")[-2:]
     assert made == "make site"
-    unless = ".venv/bin/python .ci/lite.py _site || {\n  .venv/bin/python notebooks/site/lite.py _site/lite --without\n"
+    unless = "timeout 900 .venv/bin/python .ci/lite.py _site || {\n"
+    unless += "  .venv/bin/python notebooks/site/lite.py _site/lite --without\n"
     assert checked.startswith(unless)
 
 

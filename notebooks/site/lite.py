@@ -12,6 +12,7 @@ the lock file that Pyodide ships. Nothing comes from anywhere else.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
@@ -22,7 +23,6 @@ import sys
 import sysconfig
 import tempfile
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +50,9 @@ OF_PYTHON = ("--python-version", "3.14", "--platform", "pyemscripten_2026_0_wasm
 EXTENSIONS = ("@jupyter-widgets/jupyterlab-manager", "anywidget")  # of the JupyterLab that is installed
 BUILDERS = ("jupyterlite-core", "jupyterlite-pyodide-kernel", "doit", "pkginfo")
 NEEDS_TORCH = (
-    "This chapter needs PyTorch, which has no build for browsers. On the site where you found this page you can read "
-    "it; it was run for you. To write its functions, run `minikv lab` on your machine, or open the chapter in Colab. "
-    'Your `my_minikv.py` works there, too: save it with `mine("download")` in any other chapter.'
+    "This chapter needs PyTorch, which has no build for browsers. You can read it, with its results, on the site where "
+    "you found this page. To write its functions, run `minikv lab` on your machine, or open the chapter in Colab. Your "
+    '`my_minikv.py` works in both places: save it with `mine("download")` in any other chapter.'
 )
 LEFT_OUT = (
     "minikv/assets/model/model.safetensors",
@@ -60,7 +60,7 @@ LEFT_OUT = (
 )  # of the wheel: weights, and what lies beside it
 HERE_ALREADY = re.compile(r"^\[\*\*run in your browser.*?\) · ")
 ICON = '<link rel="icon" href="../static/favicons/favicon.ico">'  # without it a browser asks the host for one
-SAYS = '<script src="../says.js"></script>'  # in each page of Jupyter: what it is waiting for
+SAYS = '<script src="../says.js"></script>'  # in the page of a notebook: what it is waiting for
 FOLDERS = ("my_minikv_older", "Untitled Folder")  # which a learner's kernel makes, and Jupyter asks the site for
 
 
@@ -146,7 +146,10 @@ def landing() -> str:
 
 # -- the site ---------------------------------------------------------------------------------------------------------
 
-SAVES = {"@jupyterlab/docmanager-extension:plugin": {"autosaveInterval": 10}}  # in seconds: a tab is quickly closed
+CHOICES = {  # what a learner could choose in Jupyter's settings
+    "@jupyterlab/docmanager-extension:plugin": {"autosaveInterval": 10},  # in seconds: a tab is quickly closed
+    "@jupyterlab/notebook-extension:panel": {"toolbar": [{"name": "interrupt", "disabled": True}]},  # nothing can
+}
 EXTENSION_FOLDER = Path("share", "jupyter", "labextensions")
 SETTINGS = {
     "jupyter-lite-schema-version": 0,
@@ -155,6 +158,7 @@ SETTINGS = {
         "exposeAppInBrowser": True,  # to `says.js`, and to what checks the site
         "litePluginSettings": {
             "@jupyterlite/pyodide-kernel-extension:kernel": {
+                "pyodideUrl": f"{CDN}pyodide.mjs",
                 "loadPyodideOptions": {"lockFileURL": "./wheels/pyodide-lock.json"},
                 "disablePyPIFallback": True,
             }
@@ -164,21 +168,22 @@ SETTINGS = {
 
 
 def build(site: Path) -> None:
-    """Build the site into a folder, which is replaced."""
-    shutil.rmtree(site, ignore_errors=True)
+    """Build the site into a folder, which is replaced once all of it is there."""
     with tempfile.TemporaryDirectory() as name:
-        work = Path(name)
+        work, fresh = Path(name), Path(name) / "site"
         (work / "contents").mkdir()
         for path in sorted(NOTEBOOKS.glob("*.ipynb")):
             (work / "contents" / path.name).write_text(json.dumps(lesson(path), ensure_ascii=False), "utf-8")
-        run_jupyter(work, site.resolve())
+        run_jupyter(work, fresh)
         (work / "wheels").mkdir()
         wheels = wheels_in(work / "wheels")
-        (site / "wheels").mkdir()
+        (fresh / "wheels").mkdir()
         for path in wheels.values():
-            shutil.copy(path, site / "wheels")
-        (site / "wheels" / "pyodide-lock.json").write_text(json.dumps(lock_with(wheels)), "utf-8")
-    finish(site)
+            shutil.copy(path, fresh / "wheels")
+        (fresh / "wheels" / "pyodide-lock.json").write_text(json.dumps(lock_with(wheels)), "utf-8")
+        finish(fresh)
+        shutil.rmtree(site, ignore_errors=True)
+        shutil.move(fresh, site)
 
 
 def run_jupyter(work: Path, site: Path) -> None:
@@ -195,7 +200,7 @@ def run_jupyter(work: Path, site: Path) -> None:
         "no_sourcemaps": True, "no_unused_shared_packages": True, "source_date_epoch": committed(),
     }  # fmt: skip
     (work / "jupyter-lite.json").write_text(json.dumps(SETTINGS), "utf-8")
-    (work / "overrides.json").write_text(json.dumps(SAVES), "utf-8")
+    (work / "overrides.json").write_text(json.dumps(CHOICES), "utf-8")
     (work / "jupyter_lite_config.json").write_text(json.dumps({"LiteBuildConfig": chosen}), "utf-8")
     command = [sys.executable, "-m", "jupyterlite_core", "build"]
     environment = {**os.environ, "PYTHONPATH": str(work / "lite")}
@@ -213,7 +218,8 @@ def committed() -> int:
 def finish(site: Path) -> None:
     """Add our own pages, and what Jupyter asks for and does not bring."""
     for page in site.glob("*/index.html"):
-        text = page.read_text("utf-8").replace("</head>", f"{ICON}</head>").replace("</body>", f"{SAYS}</body>")
+        says = SAYS if page.parent.name == "notebooks" else ""
+        text = page.read_text("utf-8").replace("</head>", f"{ICON}</head>").replace("</body>", f"{says}</body>")
         page.write_text(text, "utf-8")
     shutil.copy(HERE / "lite" / "says.js", site)
     (site / "index.html").write_text(landing(), "utf-8")
@@ -234,17 +240,30 @@ def without(site: Path) -> None:
         (site / place / "index.html").write_text(said, "utf-8")
 
 
-def main(words: Sequence[str]) -> int:
+def require_ours(site: Path) -> None:
+    """Refuse to replace a folder with something else in it."""
+    is_ours = not site.exists() or not any(site.iterdir()) or (site / "notebooks" / "index.html").is_file()
+    if site.is_symlink() or not is_ours:
+        raise SystemExit(f"{site} would be replaced, but it is not the folder `lite` of a site: name another")
+
+
+def main() -> int:
     """Do what the first lines of this file say."""
-    if words[0] == "--excerpt":
-        found = excerpt(json.loads(Path(words[1]).read_text("utf-8")))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--without", action="store_true")
+    parser.add_argument("--excerpt", type=Path)
+    options = parser.parse_args()
+    if options.excerpt:
+        found = excerpt(json.loads(options.excerpt.read_text("utf-8")))
         (HERE / "pyodide.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    elif words[1:] == ["--without"]:
-        without(Path(words[0]))
+    elif options.folder is None:
+        parser.error("name the folder")
     else:
-        build(Path(words[0]))
+        require_ours(options.folder)
+        (without if options.without else build)(options.folder)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

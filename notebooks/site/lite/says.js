@@ -1,5 +1,5 @@
-// Says, at the lower edge of Jupyter's page, what it is waiting for, and whether the site has a newer version of the
-// notebook. It goes when Python is ready.
+// What Jupyter's page of a notebook does not say or do by itself: at its lower edge, what it is waiting for, and that
+// the site has a newer version of the notebook; the title of the tab; and links to other notebooks open in this tab.
 (() => {
   const bar = document.createElement("div");
   bar.setAttribute("role", "status");
@@ -14,10 +14,11 @@
   document.body.append(bar);
 
   if (location.protocol === "file:") {
-    say("This page needs a web server. Run `python -m http.server` in the folder of the site, and open the address that it prints.");
+    say("This page needs a web server. Run “python -m http.server” in the folder of the site, and open the address that it prints.");
     return;
   }
   say("Opening the notebook …");
+  const shown = () => window.jupyterapp?.shell.currentWidget;
 
   const newer = async (panel) => {
     const path = panel.context.path.split("/").map(encodeURIComponent).join("/");
@@ -27,20 +28,39 @@
     return here && there && here !== there;
   };
 
+  const follow = (event) => {
+    const name = /\/files\/([^/]+\.ipynb)$/.exec(event.target.closest?.("a")?.pathname ?? "");
+    if (!name || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const go = () => location.assign(`index.html?path=${name[1]}`);
+    shown().context.save().then(go, go);
+  };
+
   const wait = async () => {
-    const panel = window.jupyterapp?.shell.currentWidget;
+    const panel = shown();
     const session = panel?.sessionContext;
     if (!session) return setTimeout(wait, 200);
     await panel.context.ready;
-    say("You can read. Python is starting in this browser: the first time it fetches 23 MB, later it has them.");
+    document.addEventListener("click", follow, true);
+    document.title = `${panel.context.path.replace(".ipynb", "").replaceAll("_", " ")} · minikv`;
+    say("You can read. Python is starting in this browser. The first visit fetches 23 MB; later visits don't.");
+    const slow = setTimeout(() => {
+      say("Python has not started yet. On a slow line it takes longer; if nothing happens, reload the page.");
+    }, 90_000);
     await session.ready;
     await session.session.kernel.info;
+    clearTimeout(slow);
     if (await newer(panel).catch(() => false)) {
-      say("The site has a newer version of this notebook; yours has stayed. For the new one, delete yours (File > Open).");
-    } else {
-      say("Python is ready: run the cells from the top, with Shift+Enter. The first one fetches the course's packages.");
-      setTimeout(() => bar.remove(), 8000);
+      return say("The site has a newer version of this notebook. You see your own. To get the new one, choose File > Open, delete yours, and open it again.");
     }
+    say("Python is ready. Run the cells from the top, with Shift+Enter or ▶ in the toolbar.");
+    let ran = false;
+    session.statusChanged.connect((_, status) => {
+      if (status === "busy") say("Running. The first cell fetches the course's packages …");
+      else if (ran && status === "idle") bar.remove();
+      ran ||= status === "busy";
+    });
   };
-  wait();
+  wait().catch(() => say("Something went wrong while the notebook was opened: reload the page."));
 })();
