@@ -43,7 +43,10 @@
     if (!session) return setTimeout(wait, 200);
     await panel.context.ready;
     document.addEventListener("click", follow, true);
-    document.title = `${panel.context.path.replace(".ipynb", "").replaceAll("_", " ")} · minikv`;
+    const title = `${panel.context.path.replace(".ipynb", "").replaceAll("_", " ")} · minikv`;
+    const keep = () => document.title === title || (document.title = title); // Jupyter calls every tab the same
+    new MutationObserver(keep).observe(document.head, { childList: true, subtree: true, characterData: true });
+    keep();
     say("You can read. Python is starting in this browser. The first visit fetches 23 MB; later visits don't.");
     const slow = setTimeout(() => {
       say("Python has not started yet. On a slow line it takes longer; if nothing happens, reload the page.");
