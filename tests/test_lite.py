@@ -82,8 +82,16 @@ def test_a_site_without_it_says_so_at_each_address(tmp_path):
     assert 'href="../../start.html"' in pages["lite/notebooks/index.html"]
 
 
+def test_a_folder_with_something_else_in_it_is_not_replaced(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine", "utf-8")
+    done = python(SITE / "lite.py", tmp_path, "--without")
+    assert done.returncode == 1
+    assert "is not the folder `lite` of a site: name another" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
 def test_versions_are_named_once():
-    """Pyodide's address, the folder that tests use, and the packages that Jupyter's kernel was made for."""
+    """Pyodide's address, the folder that tests use, and the page that says what comes from where."""
     version = LITE["CDN"].split("/v")[1].split("/")[0]
     guide = text_of(".github/CONTRIBUTING.md")
     assert f"pyodide@{version}" in guide

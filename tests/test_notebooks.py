@@ -252,6 +252,8 @@ def test_the_link_to_the_browser_is_first_where_the_site_has_it_and_not_where_to
     text = build.README.read_text("utf-8")
     assert build.readme(text, build.project()) == text, "run python notebooks/build.py"
     assert f"({place}try_it.ipynb)" in build.readme(text, address)
+    nowhere = said(build.assemble, build.chapters()[0], {**address, "repository": ""})
+    assert "in_browser is true: it needs a repository at github.com, not ''" in nowhere
 
 
 ADDRESSES = {
