@@ -168,7 +168,8 @@ def go_through(visitor: Visitor, notebook: Path) -> Iterator[str]:
         expect(case.startswith(f"✗ {id} ") and CANNOT not in case, f"a wrong {id} is told {said!r}")
         expect("Hint: " in rest, f"a wrong {id} gets no hint: {said!r}")
     expect(len(told) == len(wrong), f"of {len(wrong)} wrong answers, {len(told)} were judged")
-    yield f"wrong: {len(told)} answers were told their case and a hint"
+    if wrong:
+        yield f"wrong: {len(told)} answers were told their case and a hint"
     began = time.monotonic()
     solved = visitor.run(right)
     count = expect_no_error(solved)
@@ -191,7 +192,7 @@ def go_through(visitor: Visitor, notebook: Path) -> Iterator[str]:
     if wrong:
         said = visitor.ask(f"from minikv.course.pieces import begin; begin({int(notebook.stem[:2])}, {{}})")
         expect("From your my_minikv.py" in said, f"after a reload, no piece is the learner's: {said!r}")
-    yield "after a reload the learner's pieces are there"
+    yield f"after a reload there are {', '.join(sorted(kept)) or 'no files, and none was made'}"
 
 
 def step_the_film(visitor: Visitor) -> str:
