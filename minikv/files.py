@@ -112,7 +112,7 @@ def locked(path: FileName, seconds: float = 10.0) -> Iterator[None]:
 
     The lock is a file beside it, which is gone afterwards. The system frees the lock of a process that ends, however
     it ends. `TimeoutError` after so many `seconds`; it and any other `OSError` name the file. On a file system without
-    locks it does not wait. In a browser, where nobody else is, it makes no file.
+    locks it does not wait. In a browser, whose files have no locks, it makes none.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "notes.txt"

@@ -84,7 +84,7 @@ def renew(_):
         shown.children = [HTML("Type at least one word in each field.")]
         return
     said, tree, film = share(*(field.value for field in fields))
-    shown.children = [HTML(said), HTML(tree.svg), film.player()]
+    shown.children = [HTML(said), HTML(tree.svg or ""), film.player()]
 
 
 for field in fields:

@@ -38,9 +38,9 @@
   };
 
   const wait = async () => {
+    while (!shown()?.sessionContext) await new Promise((done) => setTimeout(done, 200));
     const panel = shown();
-    const session = panel?.sessionContext;
-    if (!session) return setTimeout(wait, 200);
+    const session = panel.sessionContext;
     await panel.context.ready;
     document.addEventListener("click", follow, true);
     const title = `${panel.context.path.replace(".ipynb", "").replaceAll("_", " ")} · minikv`;
